@@ -67,13 +67,16 @@ def phases_of(groups: list[GroupOp], target: Target) -> list[BandChain]:
     """The members of each, that know what stays."""
     found: list[BandChain] = []
     last = {value: number for number, group in enumerate(groups) for value in group.operands}
-    for number, group in enumerate(groups):
-        pairs = zip(group.body.block.args, group.operands, strict=True)
-        resident = frozenset(arg for arg, value in pairs if value.owner in groups)
-        chain = replace(chain_of(group, target), resident=resident, stays=number + 1 < len(groups))
+    chains = [chain_of(group, target) for group in groups]
+    outside = [dict[SSAValue, SSAValue](zip(group.body.block.args, group.operands, strict=True)) for group in groups]
+    by_windows = {names[arg] for chain, names in zip(chains, outside, strict=True) for arg in chain.read_by_windows if arg in names}
+    for number, (group, chain, names) in enumerate(zip(groups, chains, outside, strict=True)):
+        resident = frozenset(arg for arg, value in names.items() if value.owner in groups)
+        stays = number + 1 < len(groups)
         made: list[SSAValue] = [value for own in groups[:number] for value in own.outputs]
         there = {value: last[value] == number for value in made if last.get(value, -1) >= number}
-        found.append(replace(chain, taken_bytes=kept_beside(chain, there)))
+        taken = kept_beside(there, group.outputs[0] if stays else None, by_windows, target.rates)
+        found.append(replace(chain, resident=resident, stays=stays, taken_bytes=taken))
     return found
 
 

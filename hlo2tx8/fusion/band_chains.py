@@ -150,7 +150,9 @@ def _ways(
     there = {value: number < end for value, number in last.items() if number is not None and number >= start}
     resident = frozenset(value for value in there if any(use.operation in part.fusions for use in value.uses))
     phase = replace(part, resident=resident, stays=stays > 0)
-    for plan in replace(phase, taken_bytes=kept_beside(phase, there)).plans()[:1]:
+    result = part.fusions[-1].results[0] if stays else None
+    taken = kept_beside(there, result, chain.read_by_windows, chain.rates)
+    for plan in replace(phase, taken_bytes=taken).plans()[:1]:
         yield _Way(before + plan.cycles / slack, start, begins, plan)
 
 

@@ -1,6 +1,6 @@
 """Which bands a group computes, and what that costs: an estimate of each number of bands, before anything is emitted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -103,14 +103,15 @@ class BandChain:
             computed[-1] += self._moved([self.fusions[-1].results[0]] if self.stays else [], needed)
             turn = _turn(computed)
             cuts = turn.cuts() if split.is_even and split.num_turns > 1 else []
-            beside, cut = min(((turn.merged(cut).cycles, cut) for cut in cuts), default=(turn.cycles, 0))
-            ways = [(turn.cycles, 0), *([(beside, cut)] if beside < turn.cycles else [])]
             ends = list(accumulate(map(len, computed)))
-            for each, cut in ways:
+            for each, cut in [(turn.cycles, 0), *sorted((turn.merged(cut).cycles, cut) for cut in cuts)]:
                 halves = next(number for number, end in enumerate(ends) if cut <= end) if cut else None
-                cycles, num_bytes = self._cycles(split, needed, turn.cycles, each), self._spm_bytes(split, needed, halves)
-                if num_bytes <= room:
+                num_bytes = self._spm_bytes(split, needed, halves)
+                if num_bytes <= room and each <= turn.cycles:
+                    cycles = self._cycles(split, needed, turn.cycles, each)
                     found.append(BandGroupPlan(split, bands, cycles, num_bytes, cut > 0))
+                    if cut:
+                        break
         return sorted(found, key=lambda plan: (plan.cycles, not plan.is_overlapped))
 
     @property
@@ -118,10 +119,16 @@ class BandChain:
         """Does something that it reads or makes stay in the scratchpads?"""
         return bool(self.resident) or self.stays
 
-    def kept_bytes(self, value: SSAValue) -> int:
-        """What a tile has of a tensor that stays: its part, rows of neighbours, and rows by which the next one is moved."""
-        shape = tensor_type(value).get_shape()
-        return size_bytes(value) // self.rates.tiles + MARGIN_ROWS * size_bytes(value) // prod(shape[: HEIGHT + 1])
+    @cached_property
+    def read_by_windows(self) -> set[SSAValue]:
+        """What some fusion, or what reads a copy of it, reads by other rows than those of its own result."""
+        found: set[SSAValue] = set()
+        for fusion, member in reversed(self._both()):
+            for number, reads in member.reads.items():
+                is_moved = (reads.stride, reads.first, reads.last) != (1, 0, 0)
+                if is_moved or (member.is_copy and fusion.results[0] in found):
+                    found.add(fusion.operands[number])
+        return found
 
     @cached_property
     def last_readers(self) -> dict[SSAValue, int | None]:
@@ -192,22 +199,26 @@ class BandChain:
 
     def _cycles(self, split: BandSplit, needed: dict[SSAValue, Bands], computed: float, each: float) -> float:
         """Of the whole chip: turns in which loads, stores and engines overlap, the ends where they do not, and weights. A turn by
-        itself is `computed` in so many cycles, `each` of several."""
+        itself is `computed` in so many cycles, `each` of several. Where something stays, the phase before has loaded the weights;
+        they are sent, and rows exchanged, while the first turn's loads come."""
         rates, turns = self.rates, split.num_turns
         active = min(split.num_bands, rates.tiles)
         stored = 0 if self.stays else band_bytes(self.fusions[-1].results[0], needed[self.fusions[-1].results[0]])
         loaded = sum(band_bytes(value, needed[value]) for value in self._loaded(needed))
-        first, later = (
+        first, last, later = (
             max(moved * active / rates.ddr, moved / rates.transfer)
-            for moved in (loaded + stored, loaded + stored - self._kept_bytes(split, needed))
+            for moved in (loaded, stored, loaded + stored - self._kept_bytes(split, needed))
         )
         reloads = turns if turns > 1 and not split.is_even else 1
         size = sum(map(size_bytes, self._whole()))
         is_sent = is_spread(size, active, rates)
         whole = spread_cycles(size, rates) if is_sent else reloads * apart_cycles(size, active, rates)
         whole += reloads * sum(turning(member, rates) for member in self.members)
-        beside = max(later, each) if split.is_even else first + computed  # a guarded turn loads for itself
-        return whole + first + computed + (turns - 1) * beside + rates.kernel + self._exchanged(needed)
+        begin = whole + first
+        if self.resident and split.is_even:
+            begin = max(first, whole + self._exchanged(needed) - (size / rates.ddr if is_sent else 0.0))
+        beside = max(later, each) if split.is_even else first + computed + last  # a guarded turn loads for itself
+        return begin + computed + last + (turns - 1) * beside + rates.kernel
 
     def _exchanged(self, needed: dict[SSAValue, Bands]) -> float:
         """Cycles in which neighbours send each other rows of what stays: all tiles meet before and after that."""
@@ -271,12 +282,23 @@ class BandChain:
         return kept + (max(widths) if cut is None else max(widths[: cut + 1]) + max(widths[cut:]))
 
 
-def kept_beside(chain: BandChain, there: Mapping[SSAValue, bool]) -> int:
+def kept_beside(there: Mapping[SSAValue, bool], result: SSAValue | None, by_windows: Container[SSAValue], rates: Rates) -> int:
     """Bytes of a tile that stay during a phase: what is `there` from earlier ones, each with whether the phase is the last to read
-    it, and its result, if that stays, which takes the place of what is not read again."""
-    (result,) = chain.fusions[-1].results
-    gives_way = any(is_last and size_bytes(value) >= size_bytes(result) for value, is_last in there.items())
-    return sum(map(chain.kept_bytes, there)) + (chain.kept_bytes(result) if chain.stays and not gives_way else 0)
+    it, and its result, if that stays, which takes the place of what is not read again.
+
+    A tile has its part of each; also rows of neighbours, of what is read `by_windows`, and rows by which the result is moved, of what
+    it takes the place of.
+    """
+    no_longer = [
+        value for value, is_last in there.items() if is_last and result is not None and size_bytes(value) >= size_bytes(result)
+    ]
+    added = [] if result is None or no_longer else [result]
+    total = 0
+    for value in (*there, *added):
+        has_margin = value in by_windows or value in no_longer
+        shape = tensor_type(value).get_shape()
+        total += size_bytes(value) // rates.tiles + has_margin * MARGIN_ROWS * size_bytes(value) // prod(shape[: HEIGHT + 1])
+    return total
 
 
 def _turn(members: Sequence[Sequence[tuple[Engine, float]]]) -> Turn:
