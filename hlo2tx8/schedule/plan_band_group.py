@@ -286,7 +286,7 @@ def kept_beside(there: Mapping[SSAValue, bool], result: SSAValue | None, by_wind
     """Bytes of a tile that stay during a phase: what is `there` from earlier ones, each with whether the phase is the last to read
     it, and its result, if that stays, which takes the place of what is not read again.
 
-    A tile has its part of each; also rows of neighbours, of what is read `by_windows`, and rows by which the result is moved, of what
+    A tile has its part of each; also rows of neighbours of what is read `by_windows`, and rows by which the result is moved of what
     it takes the place of.
     """
     no_longer = [
