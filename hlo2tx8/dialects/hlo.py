@@ -175,7 +175,8 @@ class GroupOp(IRDLOperation):
     `rows`, of a group that computes some rows of each fusion per step: rows of a chunk, which are one tile's, and of a step.
     `band`, of one whose results are images: rows of the last fusion's result that a step computes.
     `phases`, of one whose fusions, or groups by bands, run one after the other: what several of them read of DDR, or one leaves to
-    the next, stays in SPM between them.
+    the next, stays in SPM between them. `attempt`, of one of groups by bands that did not fit: how often they were made anew, for
+    less room each time.
     """
 
     name = "hlo.group"
@@ -184,6 +185,7 @@ class GroupOp(IRDLOperation):
     row_split = opt_prop_def(DenseArrayBase.constr(i64), prop_name="rows")
     band_rows = opt_prop_def(IntegerAttr, prop_name="band")
     phases = opt_prop_def(UnitAttr)
+    attempt = opt_prop_def(IntegerAttr)
     body = region_def("single_block")
 
     @property

@@ -19,11 +19,15 @@ from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.emitters.phase_group import join_phases
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.schedule.plan import Candidate, Estimate
-from hlo2tx8.schedule.plan_band_group import SPM_SHARE, BandChain, BandGroupPlan, kept_beside
+from hlo2tx8.schedule.plan_band_group import PHASE_SHARES, BandChain, BandGroupPlan, kept_beside
 from hlo2tx8.schedule.work_split import Target
 
-SHARES = (1.0, 0.95, 0.9, 0.8, 0.7)
-"""Of the scratchpad, that estimates may take: what does not fit as estimated may do so with smaller bands."""
+MOST_TRIED = 6
+"""Choices of plans of all phases: what does not fit as estimated may do so with other bands."""
+NEAR = 1.06
+"""So many times the cycles of the first choice, others are tried that take less room before other groups are."""
+LESS = 0.97
+"""Of the bytes of a plan, that one may take that is tried in its place."""
 
 
 def is_of_bands(group: GroupOp) -> bool:
@@ -40,9 +44,10 @@ def emit_band_phases(
     """
     notes = [] if notes is None else notes
     groups = [op for op in group.body.block.ops if isinstance(op, GroupOp)]
-    chains = phases_of(groups, target)
+    attempt = group.attempt.value.data if group.attempt else 0
+    chains = phases_of(groups, target, attempt)
     schedule, kernel = (chooser or FirstThatFits()).choose(
-        [_candidates(chains, target)],
+        [_candidates(chains, attempt)],
         target.rates.spm_bytes,
         lambda plans: join_phases(
             group,
@@ -63,34 +68,41 @@ def emit_band_phases(
     return kernel
 
 
-def phases_of(groups: list[GroupOp], target: Target) -> list[BandChain]:
-    """The members of each, that know what stays."""
+def phases_of(groups: list[GroupOp], target: Target, attempt: int = 0) -> list[BandChain]:
+    """The members of each, that know what stays; `attempt`: of `PHASE_SHARES`."""
+    share = PHASE_SHARES[attempt]
     found: list[BandChain] = []
     last = {value: number for number, group in enumerate(groups) for value in group.operands}
     chains = [chain_of(group, target) for group in groups]
     outside = [dict[SSAValue, SSAValue](zip(group.body.block.args, group.operands, strict=True)) for group in groups]
     by_windows = {names[arg] for chain, names in zip(chains, outside, strict=True) for arg in chain.read_by_windows if arg in names}
+    whole = {value for value, number in last.items() if number == len(groups) - 1} - by_windows
     for number, (group, chain, names) in enumerate(zip(groups, chains, outside, strict=True)):
         resident = frozenset(arg for arg, value in names.items() if value.owner in groups)
         stays = number + 1 < len(groups)
         made: list[SSAValue] = [value for own in groups[:number] for value in own.outputs]
         there = {value: last[value] == number for value in made if last.get(value, -1) >= number}
-        taken = kept_beside(there, group.outputs[0] if stays else None, by_windows, target.rates)
-        found.append(replace(chain, resident=resident, stays=stays, taken_bytes=taken))
+        taken = kept_beside(there, group.outputs[0] if stays else None, whole, target.rates)
+        found.append(replace(chain, resident=resident, stays=stays, taken_bytes=taken, share=share))
     return found
 
 
-def _candidates(chains: list[BandChain], target: Target) -> Iterator[Candidate[list[BandGroupPlan]]]:
-    """The fastest plans of all phases that take so much of the scratchpad."""
-    of_each = [chain.plans() for chain in chains]
-    before: list[BandGroupPlan] = []
-    for share in SHARES:
-        limit = share * SPM_SHARE * target.rates.spm_bytes
-        fitting = [[plan for plan in plans if plan.spm_bytes <= limit] for plans in of_each]
-        if not all(fitting):
+def _candidates(chains: list[BandChain], attempt: int) -> Iterator[Candidate[list[BandGroupPlan]]]:
+    """The fastest plans of all phases; then, of those that take most of the scratchpad, again and again the fastest that take
+    less. Only those that are not much slower, while other groups may still be made of the fusions, for less room."""
+    fewest = 0.0
+    plans = [chain.plans() for chain in chains]
+    for _ in range(MOST_TRIED):
+        if not all(plans):
             return
-        best = [plans[0] for plans in fitting]
-        if best != before:
-            estimate = Estimate(sum(plan.cycles for plan in best), max(plan.spm_bytes for plan in best))
-            yield Candidate(f"bands of {', '.join(str(plan.bands[-1].rows) for plan in best)} rows", estimate, best)
-        before = best
+        best = [own[0] for own in plans]
+        estimate = Estimate(sum(plan.cycles for plan in best), max(plan.spm_bytes for plan in best))
+        if attempt + 1 < len(PHASE_SHARES) and fewest and estimate.cycles > NEAR * fewest:
+            return
+        fewest = fewest or estimate.cycles
+        yield Candidate(f"bands of {', '.join(str(plan.bands[-1].rows) for plan in best)} rows", estimate, best)
+        smaller = [[plan for plan in own if plan.spm_bytes <= LESS * own[0].spm_bytes] for own in plans]
+        widest = max((own[0].spm_bytes for own, less in zip(plans, smaller, strict=True) if less), default=None)
+        if widest is None:
+            return
+        plans = [less if less and own[0].spm_bytes == widest else own for own, less in zip(plans, smaller, strict=True)]

@@ -176,7 +176,7 @@ class EmitFusionsPass(ModulePass):
             if not isinstance(op, GroupOp):
                 raise
             if is_of_bands(op):
-                notes.append(f"{name}: half as many of its groups stay together: {error}")
+                notes.append(f"{name}: its groups are made anew for less room: {error}")
                 return take_apart_bands(op, target)
             inner = [part for part in op.body.block.ops if isinstance(part, FusionOp | GroupOp)]
             if op.phases is not None and is_of_products(op) and len(inner) >= LEAST_HALVED:

@@ -20,7 +20,7 @@ from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.fusion.build_group import SEARCHED_SLACK, build_group, name_of_fusion
 from hlo2tx8.notes import Decision, Name, What
 from hlo2tx8.schedule.band_group_member import BandGroupMember, band_group_member
-from hlo2tx8.schedule.plan_band_group import BandChain, BandGroupPlan, kept_beside
+from hlo2tx8.schedule.plan_band_group import PHASE_SHARES, SPM_SHARE, BandChain, BandGroupPlan, kept_beside
 from hlo2tx8.schedule.work_split import Target
 
 
@@ -54,11 +54,11 @@ def _chains(block: Block, target: Target) -> list[BandChain]:
     return chains
 
 
-def regroup(fusions: Sequence[FusionOp], target: Target, most_phases: int) -> list[Operation]:
-    """Puts members of a chain into groups, of which so many in a row are phases between which results stay; these, and the fusions
-    that are in none."""
+def regroup(fusions: Sequence[FusionOp], target: Target, attempt: int, most_phases: int) -> list[Operation]:
+    """Puts members of a chain into groups, of which any number in a row are phases between which results stay, or at most so many;
+    these, and the fusions that are in none. `attempt`: which of the shares of the scratchpad phases may take."""
     members = [member for op in fusions if isinstance(member := band_group_member(op.body.block, target), BandGroupMember)]
-    _group(BandChain(tuple(fusions), tuple(members), target.rates), 1.0, most_phases)
+    _group(BandChain(tuple(fusions), tuple(members), target.rates), 1.0, attempt, most_phases)
     return list(dict.fromkeys(_outermost(fusion) for fusion in fusions))
 
 
@@ -70,9 +70,10 @@ def _outermost(fusion: FusionOp) -> Operation:
     return found
 
 
-def _group(chain: BandChain, slack: float, most_phases: int = 0) -> list[str]:
+def _group(chain: BandChain, slack: float, attempt: int = 0, most_phases: int = 0) -> list[str]:
     """Puts parts of a chain into groups, and groups whose results stay between them into groups of phases, any number of them or at
-    most so many, so that all of it takes the fewest cycles if groups take so many times less."""
+    most so many, so that all of it takes the fewest cycles if groups take so many times less. `attempt`: of `PHASE_SHARES`."""
+    chain = replace(chain, share=PHASE_SHARES[attempt])
     ways = [{0: _Way(0.0, 0, 0, None)}]
     for end in range(1, len(chain.fusions) + 1):
         found = [(0, _Way(ways[end - 1][0].cycles + _part(chain, end - 1, end).cycles_apart(), end - 1, 0, None))]
@@ -103,7 +104,7 @@ def _group(chain: BandChain, slack: float, most_phases: int = 0) -> list[str]:
             groups.insert(0, make_band_group(part, plan.bands[-1].rows))
         if not way.begins:
             if len(groups) > 1:
-                build_group(groups, {"phases": UnitAttr()})
+                build_group(groups, {"phases": UnitAttr()} | ({"attempt": IntegerAttr(attempt, i64)} if attempt else {}))
                 notes.insert(0, f"the next {len(groups)} groups are phases, whose results stay with the tiles that make them")
             groups = []
         end, stays = way.start, way.begins
@@ -149,15 +150,15 @@ def _ways(
         return
     there = {value: number < end for value, number in last.items() if number is not None and number >= start}
     resident = frozenset(value for value in there if any(use.operation in part.fusions for use in value.uses))
-    phase = replace(part, resident=resident, stays=stays > 0)
+    phase = replace(part, resident=resident, stays=stays > 0, share=part.share if resident or stays else SPM_SHARE)
     result = part.fusions[-1].results[0] if stays else None
-    taken = kept_beside(there, result, chain.read_by_windows, chain.rates)
+    taken = kept_beside(there, result, chain.stays_whole, chain.rates)
     for plan in replace(phase, taken_bytes=taken).plans()[:1]:
         yield _Way(before + plan.cycles / slack, start, begins, plan)
 
 
 def _part(chain: BandChain, start: int, end: int) -> BandChain:
-    return BandChain(chain.fusions[start:end], chain.members[start:end], chain.rates)
+    return BandChain(chain.fusions[start:end], chain.members[start:end], chain.rates, share=chain.share)
 
 
 def make_band_group(chain: BandChain, rows: int) -> GroupOp:

@@ -17,7 +17,7 @@ from hlo2tx8.dialects.hlo import CopyOp, FusionOp, GroupOp
 from hlo2tx8.fusion.band_chains import make_band_group, regroup
 from hlo2tx8.fusion.build_group import build_group, dissolve
 from hlo2tx8.schedule.band_group_member import BandGroupMember, band_group_member
-from hlo2tx8.schedule.plan_band_group import BandChain
+from hlo2tx8.schedule.plan_band_group import PHASE_SHARES, BandChain
 from hlo2tx8.schedule.work_split import Target
 
 
@@ -61,9 +61,10 @@ def take_apart(group: GroupOp, at: int, target: Target) -> list[Operation]:
 
 
 def take_apart_bands(group: GroupOp, target: Target) -> list[Operation]:
-    """Puts groups by bands, of which half as many as before keep what they make for the next one, in the place of a group of phases
-    that are such groups; what stands there now."""
+    """Makes the groups by bands anew that are phases of a group, so that they take less room; at last, so that half as many keep
+    what they make for the next one. What stands in the group's place now."""
     inner = [op for op in group.body.block.ops if isinstance(op, GroupOp)]
+    attempt = group.attempt.value.data + 1 if group.attempt else 1
     dissolve(group, group.body.block)
     fusions = [op for own in inner for op in own.body.block.ops if isinstance(op, FusionOp)]
     for own in inner:
@@ -71,7 +72,8 @@ def take_apart_bands(group: GroupOp, target: Target) -> list[Operation]:
     for op in [op for op in fusions if _is_copy(op)]:
         fusions.remove(op)
         Rewriter.replace_op(op, (), op.operands)
-    return regroup(fusions, target, -(-len(inner) // 2))
+    is_last = attempt == len(PHASE_SHARES)
+    return regroup(fusions, target, attempt - 1 if is_last else attempt, -(-len(inner) // 2) if is_last else 0)
 
 
 def take_apart_in_runs(group: GroupOp, runs: Sequence[Sequence[FusionOp | GroupOp]]) -> list[Operation]:

@@ -23,6 +23,8 @@ from hlo2tx8.schedule.plan import Candidate, Estimate
 
 SPM_SHARE = 0.97
 """Of the scratchpad, that the estimated buffers may take: alignment and constants need some."""
+PHASE_SHARES = (1.03, 1.0, 0.97, 0.94)
+"""The same of phases, one after the other until their kernel fits: where turns overlap, they may take less than estimated."""
 MARGIN_ROWS = 3
 """Of a tensor that stays: above and below a tile's own, and by which the next one is moved."""
 ALIVE = 2
@@ -52,7 +54,7 @@ class BandChain:
     """Fusions in order of execution, as members of a group if it `is_closed`.
 
     As a phase of a kernel: what it reads of `resident` is in the scratchpads, its result goes there if it `stays`, and all that
-    stays during the phase takes `taken_bytes` of a tile (`kept_beside`).
+    stays during the phase takes `taken_bytes` of a tile (`kept_beside`). `share` of the scratchpad may be estimated to be taken.
     """
 
     fusions: tuple[FusionOp, ...]
@@ -61,6 +63,7 @@ class BandChain:
     resident: frozenset[SSAValue] = frozenset()
     stays: bool = False
     taken_bytes: int = 0
+    share: float = SPM_SHARE
 
     @property
     def is_closed(self) -> bool:
@@ -73,7 +76,7 @@ class BandChain:
     @property
     def fits(self) -> bool:
         """Is there room for what all steps read as a whole? If not, there is none in a longer chain."""
-        return sum(map(size_bytes, self._whole())) <= SPM_SHARE * self.rates.spm_bytes
+        return sum(map(size_bytes, self._whole())) <= self.share * self.rates.spm_bytes
 
     @property
     def may_gain(self) -> bool:
@@ -92,7 +95,7 @@ class BandChain:
                 continue
             needed = self._bands(count)
             bands = tuple(needed[fusion.results[0]] for fusion in self.fusions)
-            room = SPM_SHARE * self.rates.spm_bytes
+            room = self.share * self.rates.spm_bytes
             if any(own.start_of(Dim(0)) is None for own in bands) or self._spm_bytes(split, needed, None) > room:
                 continue
             computed = [
@@ -107,7 +110,7 @@ class BandChain:
             for each, cut in [(turn.cycles, 0), *sorted((turn.merged(cut).cycles, cut) for cut in cuts)]:
                 halves = next(number for number, end in enumerate(ends) if cut <= end) if cut else None
                 num_bytes = self._spm_bytes(split, needed, halves)
-                if num_bytes <= room and each <= turn.cycles:
+                if num_bytes <= (room if cut else min(room, SPM_SHARE * self.rates.spm_bytes)) and each <= turn.cycles:
                     cycles = self._cycles(split, needed, turn.cycles, each)
                     found.append(BandGroupPlan(split, bands, cycles, num_bytes, cut > 0))
                     if cut:
@@ -140,6 +143,11 @@ class BandChain:
             known = [number for number, index in readers if number is not None and index in self.members[number].reads]
             found[value] = max(known, default=0) if len(known) == len(readers) else None
         return found
+
+    @cached_property
+    def stays_whole(self) -> set[SSAValue]:
+        """What no window reads and the last fusion does, so that no result that stays takes its place."""
+        return {v for v, number in self.last_readers.items() if number == len(self.fusions) - 1} - self.read_by_windows
 
     def cycles_apart(self) -> float:
         """Modelled cycles of the fusions as kernels of their own, each of which reads each operand once, but images and weights of
@@ -215,8 +223,9 @@ class BandChain:
         whole = spread_cycles(size, rates) if is_sent else reloads * apart_cycles(size, active, rates)
         whole += reloads * sum(turning(member, rates) for member in self.members)
         begin = whole + first
-        if self.resident and split.is_even:
-            begin = max(first, whole + self._exchanged(needed) - (size / rates.ddr if is_sent else 0.0))
+        if is_sent and split.is_even:
+            read = size / rates.ddr
+            begin = max(first, whole + self._exchanged(needed) - read) + (0.0 if self.resident else read)
         beside = max(later, each) if split.is_even else first + computed + last  # a guarded turn loads for itself
         return begin + computed + last + (turns - 1) * beside + rates.kernel
 
@@ -260,7 +269,8 @@ class BandChain:
         kept += self.taken_bytes + sum(band_bytes(value, needed[value]) for value in self._resident(needed))
         kept += sum(copies * band_bytes(value, needed[value]) for value in self._loaded(needed))
         if cut is not None:
-            late = {value for fusion in self.fusions[cut:] for value in fusion.operands}
+            copied: dict[SSAValue, SSAValue] = {f.results[0]: f.operands[0] for f, member in self._both() if member.is_copy}
+            late = {copied.get(value, value) for fusion in self.fusions[cut:] for value in fusion.operands}
             kept += sum(band_bytes(value, needed[value]) for value in self._from_outside(needed) if value in late)
             kept += band_bytes(self.fusions[cut].results[0], needed[self.fusions[cut].results[0]])
         result = self.fusions[-1].results[0]
@@ -282,22 +292,18 @@ class BandChain:
         return kept + (max(widths) if cut is None else max(widths[: cut + 1]) + max(widths[cut:]))
 
 
-def kept_beside(there: Mapping[SSAValue, bool], result: SSAValue | None, by_windows: Container[SSAValue], rates: Rates) -> int:
+def kept_beside(there: Mapping[SSAValue, bool], result: SSAValue | None, whole: Container[SSAValue], rates: Rates) -> int:
     """Bytes of a tile that stay during a phase: what is `there` from earlier ones, each with whether the phase is the last to read
     it, and its result, if that stays, which takes the place of what is not read again.
 
-    A tile has its part of each; also rows of neighbours of what is read `by_windows`, and rows by which the result is moved of what
-    it takes the place of.
+    A tile has its part of each, as a `whole` if no window reads it and no result takes its place; others have rows of neighbours
+    beside it too, and rows by which what takes the place is moved.
     """
-    no_longer = [
-        value for value, is_last in there.items() if is_last and result is not None and size_bytes(value) >= size_bytes(result)
-    ]
-    added = [] if result is None or no_longer else [result]
+    gives_way = any(is_last and result is not None and size_bytes(value) >= size_bytes(result) for value, is_last in there.items())
     total = 0
-    for value in (*there, *added):
-        has_margin = value in by_windows or value in no_longer
-        shape = tensor_type(value).get_shape()
-        total += size_bytes(value) // rates.tiles + has_margin * MARGIN_ROWS * size_bytes(value) // prod(shape[: HEIGHT + 1])
+    for value in (*there, *([] if result is None or gives_way else [result])):
+        margin = 0 if value in whole else MARGIN_ROWS * size_bytes(value) // prod(tensor_type(value).get_shape()[: HEIGHT + 1])
+        total += size_bytes(value) // rates.tiles + margin
     return total
 
 
