@@ -80,10 +80,10 @@ def _difference(path: str, text: str) -> Edit:
 
 
 def copy_tree(target: Path) -> Path:
-    """A copy of what git tracks or would track, and of the built libraries; what is built in it is compiled quickly, not well."""
+    """A copy of what git tracks or would track, and of what is built and compiled; what is built in it is compiled quickly, not well."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")
-    built = [str(file.relative_to(ROOT)) for file in (ROOT / "hlo2tx8").rglob("*.so")]
+    built = [str(file.relative_to(ROOT)) for kind in ("*.so", "*.pyc") for file in (ROOT / "hlo2tx8").rglob(kind)]
     for name in (*names, *built):
         if name and (ROOT / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
