@@ -80,7 +80,7 @@ def _difference(path: str, text: str) -> Edit:
 
 
 def copy_tree(target: Path) -> Path:
-    """A copy of what git tracks or would track, and of what is built and compiled; what is built in it is compiled quickly, not well."""
+    """A copy of what git tracks or would track, and of what is built; what is built in it is compiled quickly, not well."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")
     built = [str(file.relative_to(ROOT)) for kind in ("*.so", "*.pyc") for file in (ROOT / "hlo2tx8").rglob(kind)]
