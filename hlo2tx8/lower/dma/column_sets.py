@@ -4,7 +4,7 @@ A set is a number of channel blocks, which lie one after the other in the engine
 result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -158,15 +158,16 @@ def stored_sums(panels: Panels, sets: Sequence[Columns]) -> dict[NeGemm, spm.All
     return found if len(sets) == 1 and sets[0].last in found else {}
 
 
-def num_kept(panels: Panels, columns: Columns, num_slots: int, chip: Chip) -> int:
+def num_kept(panels: Panels, columns: Columns, num_slots: int, chip: Chip, staying: Container[object] = ()) -> int:
     """The last panels that are multiplied set by set: as many as take the engine as long as the result takes the others,
-    and as stay in their slots."""
+    and as stay in their slots. What is stored to `staying` slots is moved to a buffer of the tile instead, which takes no time."""
     c, last = chip.cycles, columns.last
     dst = last.field("dst")
     assert isinstance(dst, SSAValue) and isinstance(dst.owner, spm.AllocOp)
     products = c.ne_arrays * c.ne_tile_rows * c.ne_tile_columns * c.ne_tile_depth
     products *= c.ne_int8_speedup if last.fmt2 is Format.INT8 else 1
-    stored = dst.owner.size_bytes * chip.tiles / chip.ddr_bytes_per_cycle
+    is_stored = any(isinstance(op, Wdma) and op.field("slot") not in staying for op in columns.epilogue.ops)
+    stored = dst.owner.size_bytes * chip.tiles / chip.ddr_bytes_per_cycle if is_stored else 0.0
     computed = columns.epilogue.cycles(columns.num_parts, chip)
     multiplied = c.ne_startup + dst.owner.size_bytes // last.fmt.bytes * columns.depth / products
     most = min(num_slots, panels.num_panels)

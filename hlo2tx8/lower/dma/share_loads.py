@@ -25,7 +25,7 @@ a load goes to one of two buffers of its own three panels ahead, and `split` tak
 vector engine: a read of a few bytes of the last part, which the range check holds back, says that all parts are there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, zip_longest
@@ -48,7 +48,7 @@ from hlo2tx8.lower.dma.defer_epilogue import defer_epilogue
 from hlo2tx8.lower.dma.finish_columns import finish, finish_in_place, hand_over
 from hlo2tx8.lower.dma.gather_results import gather_results
 from hlo2tx8.lower.dma.join_tails import join_tails
-from hlo2tx8.lower.dma.keep_results import find_kept_results, interleave_kept
+from hlo2tx8.lower.dma.keep_results import ResultBuffer, find_kept_results, interleave_kept
 from hlo2tx8.lower.dma.kept_places import know_turns
 from hlo2tx8.lower.dma.mesh import Mesh, TileIndex
 from hlo2tx8.lower.dma.panels import find_panels, take_certain_branches
@@ -125,7 +125,7 @@ class ShareLoadsPass(ModulePass):
             for early in weights:
                 early.bring(next((its.behind_loads for its in shared if its.loop is early.carrier.loop), None))
             for sharing in shared:
-                _finish(sharing.plan, chip)
+                _finish(sharing.plan, chip, kept)
             if not shared or ((kept or brought) and len(shared) < len(panels)):
                 raise EngineOrderError("E3208", "no three panels of what tiles load alike fit the scratchpad")
             for meeting in needless:
@@ -146,14 +146,15 @@ def _with_early_weights(weights: list[Weights], plan: Planner) -> tuple[list[Wei
     return (weights, beside) if has_room else ([], plan)
 
 
-def _finish(plan: LoopPlan, chip: Chip) -> None:
-    """Rewrites what follows the last products of a loop's steps, as it is planned."""
+def _finish(plan: LoopPlan, chip: Chip, kept: Sequence[ResultBuffer]) -> None:
+    """Rewrites what follows the last products of a loop's steps, as it is planned, of which some is `kept` by tiles."""
     if plan.hands_over:
         hand_over(plan.panels, plan.sets, plan.hands_over)
     elif plan.in_place:
         finish_in_place(plan.panels, plan.sets[0])
     elif plan.sets:
-        finish(plan.panels, plan.sets, num_kept(plan.panels, plan.sets[0], min(plan.slots.values()), chip))
+        staying = {own.kept.slot for own in kept if not own.kept.is_read_by_others}
+        finish(plan.panels, plan.sets, num_kept(plan.panels, plan.sets[0], min(plan.slots.values()), chip, staying))
 
 
 def _meeting_before(loop: scf.ForOp) -> xla.SyncTilesOp:
