@@ -20,6 +20,8 @@ MIN_CHUNK_ELEMENTS = UNIT_ELEMENTS
 """Below this a tensor is not worth splitting over more tiles: one vector unit of CT."""
 MIN_STEP_ELEMENTS = 1024
 """Below this a tile's share is not worth splitting into more steps: starting the engines costs more than they overlap."""
+MOST_UNEVEN = 1.05
+"""Times its share that a tile may have of rows; where it would have more, a step has a number of rows that divides the share."""
 OVERLAPPING_STEPS = 6
 """Steps a tile's share is cut into, if they stay large enough: while one is loaded, one is computed, one is stored, and
 little is left before the first and behind the last."""
@@ -134,9 +136,13 @@ def _contiguous_box(shape: Sequence[int], limit: int, overlapping: int, num_tile
         chunk = min(size, -(-chunk // least) * least)
     elif inner == 1:
         chunk = min(size, max(chunk, least))
-    if prod(shape[:dim]) == 1 and inner > 1 and size % num_tiles == 0:
+    if prod(shape[:dim]) == 1 and size % num_tiles == 0:  # no step has less than others
         share = size // num_tiles
-        chunk = next((n for n in range(chunk, chunk // 2, -1) if share % n == 0), chunk)  # no step has less than others
+        if inner > 1:
+            chunk = next((n for n in range(chunk, chunk // 2, -1) if share % n == 0), chunk)
+        elif least == 1 and -(-size // (chunk * num_tiles)) * chunk > MOST_UNEVEN * share:
+            near = (*range(chunk, min(limit, chunk * 3 // 2) + 1), *range(chunk - 1, chunk // 2, -1))
+            chunk = next((n for n in near if share % n == 0), chunk)
     return (*(1 for _ in shape[:dim]), chunk, *shape[dim + 1 :])
 
 
