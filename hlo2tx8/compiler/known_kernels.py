@@ -9,7 +9,7 @@ from threading import Lock
 
 from hlo2tx8.schedule.plan import Feasibility
 
-MOST_KERNELS = 512
+MOST_KERNELS = 256
 """That are remembered; the one that was put first is forgotten first."""
 
 
