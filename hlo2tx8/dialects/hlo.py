@@ -185,8 +185,13 @@ class GroupOp(IRDLOperation):
     row_split = opt_prop_def(DenseArrayBase.constr(i64), prop_name="rows")
     band_rows = opt_prop_def(IntegerAttr, prop_name="band")
     phases = opt_prop_def(UnitAttr)
-    attempt = opt_prop_def(IntegerAttr)
+    attempt_number = opt_prop_def(IntegerAttr, prop_name="attempt")
     body = region_def("single_block")
+
+    @property
+    def attempt(self) -> int:
+        """How often its phases were made anew."""
+        return self.attempt_number.value.data if self.attempt_number is not None else 0
 
     @property
     def is_kernel(self) -> bool:

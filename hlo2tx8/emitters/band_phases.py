@@ -9,6 +9,7 @@ of both (`lower.dma.keep_bands`).
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
@@ -44,10 +45,9 @@ def emit_band_phases(
     """
     notes = [] if notes is None else notes
     groups = [op for op in group.body.block.ops if isinstance(op, GroupOp)]
-    attempt = group.attempt.value.data if group.attempt else 0
-    chains = phases_of(groups, target, attempt)
+    chains = phases_of(groups, target, group.attempt)
     schedule, kernel = (chooser or FirstThatFits()).choose(
-        [_candidates(chains, attempt)],
+        [_candidates(chains, is_last=group.attempt + 1 == len(PHASE_SHARES))],
         target.rates.spm_bytes,
         lambda plans: join_phases(
             group,
@@ -87,19 +87,19 @@ def phases_of(groups: list[GroupOp], target: Target, attempt: int = 0) -> list[B
     return found
 
 
-def _candidates(chains: list[BandChain], attempt: int) -> Iterator[Candidate[list[BandGroupPlan]]]:
+def _candidates(chains: list[BandChain], *, is_last: bool) -> Iterator[Candidate[list[BandGroupPlan]]]:
     """The fastest plans of all phases; then, of those that take most of the scratchpad, again and again the fastest that take
     less. Only those that are not much slower, while other groups may still be made of the fusions, for less room."""
-    fewest = 0.0
+    limit = inf
     plans = [chain.plans() for chain in chains]
     for _ in range(MOST_TRIED):
         if not all(plans):
             return
         best = [own[0] for own in plans]
         estimate = Estimate(sum(plan.cycles for plan in best), max(plan.spm_bytes for plan in best))
-        if attempt + 1 < len(PHASE_SHARES) and fewest and estimate.cycles > NEAR * fewest:
+        if estimate.cycles > limit:
             return
-        fewest = fewest or estimate.cycles
+        limit = inf if is_last else min(limit, NEAR * estimate.cycles)
         yield Candidate(f"bands of {', '.join(str(plan.bands[-1].rows) for plan in best)} rows", estimate, best)
         smaller = [[plan for plan in own if plan.spm_bytes <= LESS * own[0].spm_bytes] for own in plans]
         widest = max((own[0].spm_bytes for own, less in zip(plans, smaller, strict=True) if less), default=None)

@@ -64,7 +64,7 @@ def take_apart_bands(group: GroupOp, target: Target) -> list[Operation]:
     """Makes the groups by bands anew that are phases of a group, so that they take less room; at last, so that half as many keep
     what they make for the next one. What stands in the group's place now."""
     inner = [op for op in group.body.block.ops if isinstance(op, GroupOp)]
-    attempt = group.attempt.value.data + 1 if group.attempt else 1
+    attempt = group.attempt + 1
     dissolve(group, group.body.block)
     fusions = [op for own in inner for op in own.body.block.ops if isinstance(op, FusionOp)]
     for own in inner:

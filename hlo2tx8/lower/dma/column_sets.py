@@ -158,7 +158,7 @@ def stored_sums(panels: Panels, sets: Sequence[Columns]) -> dict[NeGemm, spm.All
     return found if len(sets) == 1 and sets[0].last in found else {}
 
 
-def num_kept(panels: Panels, columns: Columns, num_slots: int, chip: Chip, staying: Container[object] = ()) -> int:
+def num_kept(panels: Panels, columns: Columns, num_slots: int, chip: Chip, staying: Container[object]) -> int:
     """The last panels that are multiplied set by set: as many as take the engine as long as the result takes the others,
     and as stay in their slots. What is stored to `staying` slots is moved to a buffer of the tile instead, which takes no time."""
     c, last = chip.cycles, columns.last
