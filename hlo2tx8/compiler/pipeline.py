@@ -22,6 +22,7 @@ from hlo2tx8.fusion.place_fusions import PlaceFusionsPass
 from hlo2tx8.fusion.plan_fusions import PlanFusionsPass
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
 from hlo2tx8.lower.dma.alternate_phases import AlternatePhasesPass
+from hlo2tx8.lower.dma.gather_rows import GatherRowsPass
 from hlo2tx8.lower.dma.hoist_loads import HoistLoadsPass
 from hlo2tx8.lower.dma.insert_waits import InsertWaitsPass
 from hlo2tx8.lower.dma.keep_bands import KeepBandsPass
@@ -165,6 +166,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(SelectInstructionsPass(), after=Level.SCHEDULED),
     Stage(KeepBandsPass(), after=Level.SCHEDULED),
     Stage(KeepLoadsPass(), after=Level.SCHEDULED),
+    Stage(GatherRowsPass(), after=Level.SCHEDULED),
     Stage(AlternatePhasesPass(), after=Level.SCHEDULED),
     Stage(RingSumsPass(), after=Level.SCHEDULED),
     Stage(ShareLoadsPass(), after=Level.SCHEDULED),

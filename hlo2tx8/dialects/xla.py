@@ -54,6 +54,8 @@ RING_SUMS = "xla.ring_sums"
 """Attribute of an entry function with phases: tiles multiply what they have made themselves, and sums go around mesh rows."""
 RINGS_AT_ONCE = "xla.rings_at_once"
 """Attribute of an entry function with phases, `array<i64: numbers>`: the same of these, each tile's weights and sums at once."""
+GATHERS_ROWS = "xla.gathers_rows"
+"""Attribute of an entry function whose first loop makes rows that others multiply: each tile gets those of its mesh row."""
 BRINGS_EARLY = "xla.brings_early"
 """Attribute of an entry function with phases: what is added to a product is loaded while other products are computed."""
 
@@ -215,6 +217,7 @@ __all__ = [
     "BRINGS_EARLY",
     "CHANNEL_BLOCKS",
     "ENTRY",
+    "GATHERS_ROWS",
     "IN_ORDER",
     "LANE",
     "PART",

@@ -29,6 +29,7 @@ from hlo2tx8.emitters.band_phases import is_of_bands
 from hlo2tx8.emitters.choose_plan import FirstThatFits, Judge, Named, trust
 from hlo2tx8.emitters.head_phases import is_of_heads
 from hlo2tx8.emitters.library import library_kernel
+from hlo2tx8.emitters.norm_phases import is_of_norm
 from hlo2tx8.emitters.product_phases import is_of_products, runs_of_products
 from hlo2tx8.emitters.search_kernels import KernelSearch, Timer, emit
 from hlo2tx8.errors import CapacityError, CompileError, UnsupportedError, UnsupportedOp
@@ -110,7 +111,7 @@ class EmitFusionsPass(ModulePass):
                     meeting=0 if is_all_there_is(fusion) else chip.cycles.barrier,
                     feeds_batches=feeds_batches(fusion),
                 )
-                parts = [*fusion.body.block.ops][:-1] if isinstance(fusion, GroupOp) and is_of_heads(fusion) else []
+                parts = _timed_parts(fusion)
                 try:
                     made = self._emit(fusion, name, wanted, notes)
                 except UnsupportedError as error:
@@ -183,6 +184,12 @@ class EmitFusionsPass(ModulePass):
                 notes.append(f"{name}: halves of its products stay together: {error}")
                 return take_apart_in_runs(op, (inner[: len(inner) // 2], inner[len(inner) // 2 :]))
             return _dissolved(op, name, notes, str(error))
+
+
+def _timed_parts(op: Operation) -> list[Operation]:
+    """What a group of phases has that is timed beside its parts."""
+    is_timed = isinstance(op, GroupOp) and (is_of_heads(op) or is_of_norm(op))
+    return [*op.body.block.ops][:-1] if isinstance(op, GroupOp) and is_timed else []
 
 
 def _said(what: What, op: Operation, kernel: str = "", why: str = "") -> str:

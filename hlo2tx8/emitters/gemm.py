@@ -269,9 +269,10 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     sharing = len(dots) if _have_same_rows(loop, partitioned) else 1
     copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots) // sharing
     passed = sum(cycles_per_element(op, rates) for op in around)
-    moved, rows_stay = results + beside, False
+    moved, rows_stay, has_rows = results + beside, False, False
     if target.residence is not None:
         stays = [v for v in read if isinstance(v, BlockArgument) and v.index in target.residence.operands]
+        has_rows = target.residence.rows_bytes > 0
         moved -= results * target.residence.keeps_result + sum(read[value] for value in stays)
         rows_stay = _source(dots[0].operands[loop.rows[dots[0]]]) in target.residence.operands
     forms = loop.is_per_channel, loop.is_backward
@@ -285,7 +286,8 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     is_cut = is_cut and parts == 1
     more = loop.keeps_weights, sharing, parts, parts == EXACT_PARTS
     epilogue = len(around), passed, target.meeting, kept_once, is_cut
-    return ContractionWork(depth, operand, kept, moved, products, copies, loop.lines, *forms, *epilogue, *more, rows_stay)
+    given = depth, operand, kept, moved, products, copies, loop.lines
+    return ContractionWork(*given, *forms, *epilogue, *more, rows_stay, has_rows=has_rows)
 
 
 def _source(value: SSAValue) -> int | None:

@@ -68,7 +68,7 @@ def emit_head_phases(
     if not alone or isinstance(rows, str):
         raise CapacityError("E3101", f"{name}: {rows if alone else 'its product is not one of the matrix engine'}")
     apart = alone[0].estimate.cycles + rows.cycles + target.rates.kernel
-    residence = Residence(frozenset(), keeps_result=True, kept_bytes=kept, is_by_rows=True)
+    residence = Residence(frozenset(), keeps_result=True, kept_bytes=kept, is_by_rows=True, rows_bytes=target.rows_bytes)
     ways = ways_of(product, f"{name}_0", replace(target, residence=residence))
     plans = plans_on_mesh(members, parameters(is_apart=False), target.rates, kept)
     candidates = [
@@ -85,7 +85,7 @@ def emit_head_phases(
     schedule, kernel = chooser.choose([faster], target.rates.spm_bytes, emit)
     notes += schedule.explain(name)
     taken, time = schedule.taken, chooser.time if isinstance(chooser, FirstThatFits) else None
-    if taken is not None and time is not None and taken.estimate.cycles > CLEARLY * apart:
+    if taken is not None and time is not None and not target.rows_bytes and taken.estimate.cycles > CLEARLY * apart:
         cycles = schedule.cycles or time(emit(taken.choice)).cycles
         if cycles > (alone_cycles := _cycles_apart(product, attention, name, target, time)):
             figures = f"modelled to take {alone_cycles:,.0f} cycles, as phases {cycles:,.0f}"
@@ -120,7 +120,7 @@ def _candidate(
     rates = target.rates
     sent = kept * (shared - 1) / shared / rates.link + rates.barrier if shared > 1 else 0.0
     cycles = way.estimate.cycles + sent + plan.cycles + 2 * rates.barrier
-    spm_bytes = max(kept + way.estimate.spm_bytes, plan.spm_bytes)
+    spm_bytes = max(kept + target.rows_bytes + way.estimate.spm_bytes, plan.spm_bytes)
     assert isinstance(way.choice, GemmMatch)
     ways = [blocking for _, blocking in way.choice.chosen]
     name = f"{way.name}, then {plan.split.step_rows} rows a step"

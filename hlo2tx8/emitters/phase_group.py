@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from hlo2tx8.device.rates import STEPS_PART
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
-from hlo2tx8.dialects.xla import ENTRY, MESH, AllocateScratchOp, SyncTilesOp, TileIdOp
+from hlo2tx8.dialects.xla import BRINGS_EARLY, ENTRY, MESH, PHASE_STEPS, RING_SUMS, AllocateScratchOp, SyncTilesOp, TileIdOp
 from hlo2tx8.emitters import emit_fusion
 from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.errors import CapacityError
@@ -36,6 +36,7 @@ from hlo2tx8.schedule.work_split import DEFAULT_STEP_ELEMENTS, Target
 
 NUM_SIZES = 4
 """Sizes of steps that are tried, each half of the one before."""
+OF_PHASES = (MESH, PHASE_STEPS, RING_SUMS, BRINGS_EARLY)
 LARGER_STEPS = 4
 """A phase that neither loads nor stores much has nothing to overlap, and steps so many times as large, if it has as many."""
 
@@ -104,7 +105,7 @@ def join_phases(group: GroupOp, name: str, kernels: Sequence[ModuleOp]) -> Modul
     for fusion, kernel in zip(fusions, kernels, strict=True):
         entry = next(op for op in kernel.body.block.ops if isinstance(op, FuncOp) and ENTRY in op.attributes)
         others = [op for op in kernel.body.block.ops if op is not entry]
-        facts |= {key: value for key, value in entry.attributes.items() if key == MESH}
+        facts |= {key: value for key, value in entry.attributes.items() if key in OF_PHASES}
         for value in fusion.results:
             if value not in tensors:
                 scratch = AllocateScratchOp(value.type)

@@ -116,7 +116,7 @@ def emit_product_phases(
     if adds and schedule.taken is not None and isinstance(chooser, FirstThatFits):
         schedule, kernel = chooser.replaced(schedule, _brought(schedule.taken), spm_bytes, emit) or (schedule, kernel)
     notes += schedule.explain(name)
-    if kernel is None or schedule.cycles > apart:
+    if kernel is None or (schedule.cycles > apart and not target.rows_bytes):  # cycles are of the rows, too
         why = ", ".join(slower) or "none of its phases fit the scratchpad"
         why = why if kernel is None else f"phases take {schedule.cycles:,.0f}"
         raise CapacityError("E3101", f"the fusions of {name} take {apart:,.0f} cycles apart: {why}")
@@ -205,11 +205,12 @@ def _in_turns(
         both = residences(group, fusions, target, depth)
         if not both[0].keeps_result or not both[1].operands:
             return
-        kept = both[0].kept_bytes * min(parts, 2) // parts
+        made = size_bytes(fusions[0].results[0]) // target.rates.tiles
+        kept = made * min(parts, 2) // parts
         stays = [replace(own, kept_bytes=kept, row_steps=parts, in_ring=in_ring) for own in both]
         of_each = enumerate(zip(fusions, stays, strict=True))
         ways = [ways_of(op, f"{name}_{number}", replace(target, residence=own)) for number, (op, own) in of_each]
-        made = size_bytes(fusions[0].results[0]) // (target.rates.tiles * parts)
+        made //= parts
         found: list[Candidate[_Phases]] = []
         for mine, its in product(*ways):
             first, second = (way.choice.chosen[0][1].pace if isinstance(way.choice, GemmMatch) else None for way in (mine, its))
@@ -221,7 +222,8 @@ def _in_turns(
             if any(in_turns and own.num_steps != parts * own.alike for own in (first, second)):
                 continue
             handed = made // first.alike + HANDED_BYTES if first.alike > 1 and in_turns else 0
-            spm_bytes = max(mine.estimate.spm_bytes, its.estimate.spm_bytes) + kept + handed
+            there = target.rows_bytes, target.rows_bytes if parts > 1 else 0
+            spm_bytes = max(mine.estimate.spm_bytes + there[0], there[1] + its.estimate.spm_bytes) + kept + handed
             if spm_bytes <= target.rates.spm_bytes:
                 apart = mine.estimate.cycles + its.estimate.cycles
                 estimate = Estimate(alternating_cycles(first, second, parts) if in_turns else apart, spm_bytes)
@@ -266,7 +268,8 @@ def residences(group: GroupOp, fusions: Sequence[FusionOp], target: Target, dept
         there = [value for value, until in made.items() if until >= number]
         operands = frozenset(i for i, value in enumerate(fusion.operands) if value in made and value not in fusion.results)
         keeps = all(value in last and value not in given for value in fusion.results)
-        found.append(Residence(operands, keeps, sum(map(size_bytes, there)) // target.rates.tiles, depth))
+        rows_bytes = target.rows_bytes if number == 0 else 0
+        found.append(Residence(operands, keeps, sum(map(size_bytes, there)) // target.rates.tiles, depth, rows_bytes=rows_bytes))
     return found
 
 

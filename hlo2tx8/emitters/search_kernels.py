@@ -19,6 +19,7 @@ from hlo2tx8.emitters.band_group import emit_band_group
 from hlo2tx8.emitters.band_phases import emit_band_phases, is_of_bands
 from hlo2tx8.emitters.choose_plan import Chooser, Fastest
 from hlo2tx8.emitters.head_phases import emit_head_phases, is_of_heads
+from hlo2tx8.emitters.norm_phases import emit_norm_phases, is_of_norm
 from hlo2tx8.emitters.phase_group import emit_phase_group
 from hlo2tx8.emitters.product_phases import emit_product_phases, is_of_products
 from hlo2tx8.emitters.row_group import emit_row_group
@@ -125,6 +126,8 @@ def emit(op: Operation, name: str, target: Target, notes: list[str], chooser: Ch
     """The LOOPS module of a fusion, or of a group as one kernel."""
     if not isinstance(op, GroupOp):
         return emit_fusion(op, name, target, notes, chooser)
+    if is_of_norm(op):
+        return emit_norm_phases(op, name, target, notes, chooser)
     if is_of_heads(op):
         return emit_head_phases(op, name, target, notes, chooser)
     if is_of_bands(op):

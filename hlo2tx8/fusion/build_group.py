@@ -41,6 +41,15 @@ def build_group(fusions: Sequence[FusionOp | GroupOp], properties: Mapping[str, 
     return group
 
 
+def group_of_one(fusion: FusionOp, properties: Mapping[str, Attribute]) -> GroupOp:
+    """A group of a copy of one fusion, which is in no block."""
+    body, types = Block(arg_types=[value.type for value in fusion.operands]), [value.type for value in fusion.results]
+    copy = fusion.clone()
+    copy.operands = list(body.args)
+    body.add_ops([copy, ReturnOp(list(copy.results))])
+    return GroupOp.create(operands=fusion.operands, result_types=types, properties=dict(properties), regions=[Region(body)])
+
+
 def _move_behind(group: GroupOp) -> None:
     """Moves what reads a group's results, and what reads that, behind it."""
     block, place, late = group.parent_block(), group, set(group.outputs)

@@ -33,6 +33,7 @@ from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.band_chains import group_bands
 from hlo2tx8.fusion.build_group import SEARCHED_SLACK, build_group, name_of_fusion
 from hlo2tx8.fusion.head_phases import group_heads
+from hlo2tx8.fusion.norm_phases import group_norms
 from hlo2tx8.fusion.phases import group_phases
 from hlo2tx8.fusion.product_chains import LONG_CHAIN, group_products
 from hlo2tx8.fusion.row_results import join_reductions_of_rows
@@ -73,6 +74,7 @@ class GroupFusionsPass(ModulePass):
             notes += group_bands(block, target)
             notes += group_phases(block, target)
             notes += group_products(block, target)
+            notes += group_norms(block, target)
         if self.explain:
             add_notes(op, notes)
 

@@ -54,6 +54,7 @@ class ContractionWork:
     `parts`: of a factor, which are multiplied apart; then each block of products is added to the sums by a vector instruction if
     `is_added_apart`.
     `rows_stay`: tiles of the mesh have made the rows, and send them, or sums of what they multiply themselves (`in_ring`).
+    `has_rows`: each tile has all rows of its mesh row already.
     `stores_sums`: the result is stored from where it was added up, before the next step's sums."""
 
     depth: int
@@ -76,6 +77,7 @@ class ContractionWork:
     is_added_apart: bool = False
     rows_stay: bool = False
     in_ring: bool = False
+    has_rows: bool = False
     stores_sums: bool = False
 
     @property

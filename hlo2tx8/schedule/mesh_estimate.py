@@ -88,7 +88,7 @@ def mesh_cycles(
     queued = after / num_parts * min(1.0, (rates.queue + 1) / max(1, work.passes))
     sides = panel_bytes(part, work, box, depth)
     sent = [sides[side] * work.sent_bytes / work.operand_bytes for side in (0, 1)]
-    always = sent[1:] if work.in_ring else sent if stays is None else [sent[1 - stays]]
+    always = sent[1:] if work.in_ring or work.has_rows else sent if stays is None else [sent[1 - stays]]
     in_halves = (
         work.parts == 1 and tail is None and is_even(part, box) and is_sent_in_halves(always, rates, few_slots=work.stores_sums)
     )
@@ -98,7 +98,7 @@ def mesh_cycles(
     def step(loaded: Sequence[int]) -> tuple[float, float, float]:
         """Of a step that loads panels of these sides: its cycles, alone and beside what the step before has left to do; those that
         its first panels take to arrive."""
-        sending, loaded = loaded, [side for side in loaded if side or not work.rows_stay]
+        sending, loaded = loaded, [side for side in loaded if side or not (work.rows_stay or work.has_rows)]
         shared = sum(sides[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr + own / rates.ddr
         most = max((sides[side] for side in loaded), default=0)
         load = rates.transfer_start + max(most / (2 if in_halves else 1) / rates.transfer, shared)
@@ -203,7 +203,7 @@ def is_interleaved(work: ContractionWork, rates: Rates, depth: int) -> bool:
 
 def _sent_in_turn(sides: Sequence[float], work: ContractionWork, rates: Rates, depth: int, *, in_halves: bool) -> float:
     """Cycles until a panel has arrived, of so many bytes of rows and columns, 0 of what has stayed."""
-    if work.in_ring:
+    if work.in_ring or work.has_rows:
         return send_cycles(sides[1:], work.transfers, rates, in_halves=in_halves)
     if work.rows_stay:
         return _sent_by_owners(sides, work, rates, depth)

@@ -116,7 +116,7 @@ def resident_blockings(
     boxes = [box for box in _boxes(part, rates) if _is_side_by_side(part, work, rates, box, residence)]
     boxes = [box for box in boxes if all(box[line.row] == part.shape[line.row] for line in work.lines)]
     boxes = [box for box in boxes if sides_of(part, box)[0] >= rates.product_rows]
-    room, found = spm_bytes - residence.kept_bytes, list[Blocking]()
+    room, found = spm_bytes - residence.kept_bytes - residence.rows_bytes, list[Blocking]()
     if residence.is_at_once:
         return _rings_at_once(part, work, rates, room, boxes)
     work = replace(work, in_ring=residence.in_ring and work.rows_stay)
@@ -131,6 +131,8 @@ def resident_blockings(
         found = [own for own in found if (work.depth // rates.mesh_columns) // own.depth >= LEAST_SLOTS]
     least = LEAST_SLOTS if residence.row_steps > 1 else 1  # panels: what follows other products goes into a loop over all but one
     found = [own for own in found if own.depth <= residence.most_depth and -(-work.depth // own.depth) >= least]
+    if work.has_rows and residence.row_steps > 1:
+        found = [own for own in found if own.depth == BLOCK]
     if work.rows_stay:
         found = [own for own in found if _is_of_tiles(work, rates, own.depth)]
     return [replace(own, is_in_runs=True, is_by_columns=False) for own in sorted(found, key=lambda own: own.cycles)]
@@ -192,11 +194,16 @@ def row_blockings(
         return []
     columns = prod(size for size, role in zip(part.shape, part.roles, strict=True) if role == "column") // rates.mesh_columns
     boxes = [box for box in _boxes(part, rates) if is_even(part, box) and sides_of(part, box)[1] == columns]
-    room, found = spm_bytes - residence.kept_bytes, list[Blocking]()
+    room, found = spm_bytes - residence.kept_bytes - residence.rows_bytes, list[Blocking]()
     for box in boxes:
         is_one = prod(box_counts(part, box)) == rates.tiles
         own = _in_place(work, prod(sides_of(part, box)), residence) if is_one else work
-        found += [replace(way, is_in_runs=not is_one) for ways in _deep(part, own, rates, room, box, None) for way in ways]
+        found += [
+            replace(way, is_in_runs=not is_one)
+            for ways in _deep(part, own, rates, room, box, None)
+            for way in ways
+            if is_one or way.depth == BLOCK or not work.has_rows
+        ]
     return sorted(found, key=lambda own: own.cycles)
 
 
@@ -274,8 +281,8 @@ def _deep(
             of_tail = work.kept_once if work.stores_sums else work.kept_bytes
             kept += tail.size * (rows * of_tail + depth * work.operand_bytes * (work.operand_copies + 1))
         panel_of_all, most_slots, sharing = sum(sides), MOST_SLOTS, (0, 1)
-        if work.in_ring:
-            panel_of_all, sharing = sides[1], ()
+        if work.in_ring or work.has_rows:
+            panel_of_all, sharing = sides[1], (1,) if work.has_rows else ()
         if work.parts > 1:
             kept += rows * columns * SUM_BYTES + SPLIT_LOADS * sum(sides) + work.split_buffers * max(sides)
             panel_of_all, most_slots, sharing = sum(sides) * work.sent_bytes // work.operand_bytes, SPLIT_SLOTS, ()

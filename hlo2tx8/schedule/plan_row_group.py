@@ -234,13 +234,13 @@ def _cycles(
             first += line_cycles(shared, rates)
             busy += 2 * split.num_turns * rates.barrier
         return max(moved / rates.ddr, first + busy) + ends
-    busy += steps * sum(_spreading(member, split, rates) for member in members)
+    busy += steps * sum(moves_of_statistics(member, split, rates) for member in members)
     first, stored = loaded / split.num_turns / rates.ddr, (moved - loaded) / rates.ddr
     last = busy if split.num_steps == 1 < split.num_turns else max(0.0, busy - stored) / split.num_turns
     return spread_cycles(alike, rates) + max(moved / rates.ddr + last, first + busy) + ends
 
 
-def _spreading(member: RowGroupMember, split: RowGroupSplit, rates: Rates) -> float:
+def moves_of_statistics(member: RowGroupMember, split: RowGroupSplit, rates: Rates) -> float:
     """Cycles of moves that give each element of a step the statistics of its row: out of the reduction's blocks, to a block of each
     row, and that to all of a row's blocks."""
     cells = 0 if member.dot is not None else split.step_rows * member.columns * _width(_root(member))
@@ -259,6 +259,11 @@ def _compute(member: RowGroupMember, split: RowGroupSplit | None, rates: Rates) 
         else:
             vectors += cycles_per_element(op, rates) * prod(tensor_type(op.results[0]).get_shape())
     return vectors, products
+
+
+def vector_cycles(member: RowGroupMember, rates: Rates) -> float:
+    """Cycles that the vector engine of one tile would take for all of a member."""
+    return _compute(member, None, rates)[0]
 
 
 def _apart(members: Sequence[RowGroupMember], parameters: Sequence[Sequence[BlockArgument]], rates: Rates) -> float:

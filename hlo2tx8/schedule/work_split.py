@@ -37,7 +37,8 @@ class Residence:
     stay; does its own result (`keeps_result`)? What stays takes `kept_bytes` of a tile, a panel has `most_depth` products.
     `is_by_rows`: it may be computed in steps of rows, and nothing that stays is multiplied. Tiles make their rows in `row_steps`
     parts, in turns with those of another phase, if that is more than 1. `in_ring`: tiles multiply what they have made themselves,
-    and sums go around the mesh row; all at once, one piece for each tile, if `is_at_once`."""
+    and sums go around the mesh row; all at once, one piece for each tile, if `is_at_once`. `rows_bytes`:
+    what the rows take that it multiplies if each tile has those of its mesh row."""
 
     operands: frozenset[int]
     keeps_result: bool
@@ -47,6 +48,7 @@ class Residence:
     row_steps: int = 1
     in_ring: bool = False
     is_at_once: bool = False
+    rows_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class Target:
     """What splitting work needs to know: the chip's rates, and the wanted elements of the output per step (0: the split's
     choice); `meeting`: cycles that it takes to meet the tiles of other work, 0
     if there is none; `feeds_batches`: do dots read results batch by batch? `is_searched`: are all ways to compute a kernel wanted,
-    not only those that are estimated to be good? `residence`: what stays with tiles, if the work is a phase of products."""
+    not only those that are estimated to be good? `residence`: what stays with tiles, if the work is a phase of products;
+    `rows_bytes`: what the rows take that the first of these multiplies, if each tile has those of its mesh row."""
 
     rates: Rates
     step_elements: int = 0
@@ -62,6 +65,7 @@ class Target:
     feeds_batches: bool = False
     is_searched: bool = False
     residence: Residence | None = None
+    rows_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -40,17 +40,17 @@ class AlternatePhasesPass(ModulePass):
 
 
 def _alternate(block: Block, parts: int) -> None:
-    loops = [op for op in block.ops if isinstance(op, scf.ForOp)]
-    meeting = next((op for op in block.ops if isinstance(op, xla.SyncTilesOp)), None)
-    if len(loops) != 2 or meeting is None or any((turns_of(loop) or 1) % parts for loop in loops):
+    loops = [op for op in block.ops if isinstance(op, scf.ForOp) and xla.ROW_TURNS not in op.attributes]
+    if len(loops) != 2 or any((turns_of(loop) or 1) % parts for loop in loops):
         raise EngineOrderError("E3208", "phases are no two loops of as many parts")
     first, second = loops
+    meeting = next(op for op in block.ops if isinstance(op, xla.SyncTilesOp) and first.is_before_in_block(op))
     for op in list(block.ops):  # arithmetic on indices comes first
         if first.is_before_in_block(op) and op not in (second, meeting, block.last_op):
             op.detach()
             block.insert_op_before(op, first)
     made = [op for op in block.ops if isinstance(op, xla.AllocateScratchOp)]
-    filled = [op for op in block.ops if isinstance(op, spm.AllocOp | Instruction)]
+    filled = _filled(block, loops)
     between: list[dict[SSAValue, SSAValue]] = []
     for _ in range(parts):
         own = {op.res: op.clone() for op in made}
@@ -66,6 +66,17 @@ def _alternate(block: Block, parts: int) -> None:
     for op in (first, meeting, second, *made, *reversed(filled)):
         op.detach()
         op.erase(safe_erase=False)
+
+
+def _filled(block: Block, loops: Sequence[Operation]) -> list[Operation]:
+    """The buffers in front of the loops, and what fills them, but for those of loops before these."""
+    before = [op for op in block.ops if isinstance(op, scf.ForOp) and op not in loops]
+    theirs = {value for loop in before for op in nested_ops(loop) for value in op.operands}
+    found = [op for op in block.ops if isinstance(op, spm.AllocOp | Instruction)]
+    for op in reversed(found):
+        if isinstance(op, Instruction) and not theirs.isdisjoint(op.operands):
+            theirs.update(op.operands)
+    return [op for op in found if theirs.isdisjoint(op.results or op.operands)]
 
 
 def _part(

@@ -299,13 +299,7 @@ class ResultBuffer:
             if isinstance(op, Rdma | Wdma) and op.field("slot") is self.kept.slot:
                 builder = Builder(InsertPoint.before(op))
                 self._take_over(op, StepBuilder(builder, builder, (), {}))
-        scratch = self.kept.slot.owner
-        if not isinstance(scratch, xla.AllocateScratchOp):
-            return
-        for meeting in [op for use in scratch.res.uses if isinstance(op := use.operation, xla.SyncTilesOp)]:
-            others = [value for value in meeting.operands if value is not scratch.res]
-            Rewriter.replace_op(meeting, xla.SyncTilesOp(others), [None] * len(meeting.results), safe_erase=False)
-        Rewriter.erase_op(scratch)
+        without_memory(self.kept.slot)
 
     def _take_over(self, op: Rdma | Wdma, step: StepBuilder) -> None:
         own = self.place(step, step.value(step.subtract(_value(op.field("offset")), self.begin)))
@@ -369,6 +363,17 @@ class ResultBuffer:
                 count, distance = own[level - 1] if level <= len(own) else (1, 0)
                 fields |= {f"{name}n{level}": count, f"{name}s{level}": distance}
         return TdmaGatherScatter.make(fmt=op.fmt, origin=op.origin, dst=dst, src=src, run_bytes=run, **fields)
+
+
+def without_memory(slot: SSAValue) -> None:
+    """Takes away the memory of a tensor that nobody reads or writes any more, if it is the kernel's own."""
+    scratch = slot.owner
+    if not isinstance(scratch, xla.AllocateScratchOp):
+        return
+    for meeting in [op for use in scratch.res.uses if isinstance(op := use.operation, xla.SyncTilesOp)]:
+        others = [value for value in meeting.operands if value is not scratch.res]
+        Rewriter.replace_op(meeting, xla.SyncTilesOp(others), [None] * len(meeting.results), safe_erase=False)
+    Rewriter.erase_op(scratch)
 
 
 def _joined(run: int, blocks: int, kept: KeptResult) -> tuple[int, list[tuple[int, int]]]:

@@ -27,6 +27,8 @@ from hlo2tx8.lower.dma.mesh import COLUMN, ROW, Along, TileIndex
 from hlo2tx8.lower.dma.slices import buffers_of, constant_of, turns_of
 
 LEVELS = ("count", "n1", "n2", "n3")
+HAS_ROWS = "has_rows"
+"""Of a loop whose rows all tiles of a mesh row have (`gather-rows`)."""
 RING = "is_ring"
 """Of a loop whose rows tiles have themselves, while sums go around (`ring-sums`), and of what sends these."""
 
@@ -160,7 +162,7 @@ def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
         else:
             continue
         sides = _by_side(found, len(gemms))
-        if sides is None or (PanelSide.ROWS in sides) == (RING in loop.attributes):
+        if sides is None or (PanelSide.ROWS in sides) == (RING in loop.attributes or HAS_ROWS in loop.attributes):
             return None
         sites.append(Site(first, turns, inner, sides, tuple(gemms)))
         first, gemms = first + turns, []

@@ -47,6 +47,7 @@ from hlo2tx8.lower.dma.column_sets import num_kept
 from hlo2tx8.lower.dma.defer_epilogue import defer_epilogue
 from hlo2tx8.lower.dma.finish_columns import finish, finish_in_place, hand_over
 from hlo2tx8.lower.dma.gather_results import gather_results
+from hlo2tx8.lower.dma.gather_rows import load_before_meeting
 from hlo2tx8.lower.dma.join_tails import join_tails
 from hlo2tx8.lower.dma.keep_results import ResultBuffer, find_kept_results, interleave_kept
 from hlo2tx8.lower.dma.kept_places import know_turns
@@ -134,9 +135,9 @@ class ShareLoadsPass(ModulePass):
             for own in kept:
                 own.take_over(function)
             gather_results(kept, index.mesh, tile)
-            loads = [inner for loop in (*by_rows, *rings) for inner in instructions_in(loop) if isinstance(inner, Rdma)]
-            if any(isinstance(slot := own.field("slot"), SSAValue) and not isinstance(slot, BlockArgument) for own in loads):
-                raise EngineOrderError("E3208", "what a tile has computed is not what it reads later")
+            if xla.GATHERS_ROWS in function.attributes:
+                load_before_meeting(by_rows[0])
+            _check_loads([*by_rows, *rings])
 
 
 def _with_early_weights(weights: list[Weights], plan: Planner) -> tuple[list[Weights], Planner]:
@@ -164,6 +165,13 @@ def _meeting_before(loop: scf.ForOp) -> xla.SyncTilesOp:
         op = op.prev_op
     assert op is not None
     return op
+
+
+def _check_loads(loops: Sequence[scf.ForOp]) -> None:
+    """EngineOrderError if loops load what the kernel has made, which should have stayed."""
+    slots = [op.field("slot") for loop in loops for op in instructions_in(loop) if isinstance(op, Rdma)]
+    if any(isinstance(slot, SSAValue) and not isinstance(slot, BlockArgument) for slot in slots):
+        raise EngineOrderError("E3208", "what a tile has computed is not what it reads later")
 
 
 def _constants_first(function: func.FuncOp) -> None:

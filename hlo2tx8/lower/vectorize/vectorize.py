@@ -116,11 +116,13 @@ def _vectorize_step_loop(op: scf.ForOp, builder: Builder, scope: _Scope) -> None
     block.args[0].name_hint = op.body.block.args[0].name_hint or "step"
     inner = Builder(InsertPoint.at_end(block))
     _map_iter_args(op, scope)
+    known = dict(scope.indices)
     scope.add_fixed(op.body.block.args[0], block.args[0], lo, max(lo, hi - 1), block.args[0].name_hint or "step")
     for child in op.body.block.ops:
         if not isinstance(child, scf.YieldOp):
             _vectorize_op(child, inner, scope)
     scope.pop_fixed()
+    scope.indices = known  # what the loop's counter decides is of no use behind it
     inner.insert(scf.YieldOp())
     lower, upper, stride = (builder.insert(arith.ConstantOp(IntegerAttr(v, xla.index))).result for v in (lo, hi, step))
     loop = builder.insert(scf.ForOp(lower, upper, stride, [], Region(block)))
