@@ -108,7 +108,7 @@ def emit_product_phases(
         in_turns = [own for parts, in_ring in cuts for own in _in_turns(group, name, fusions, target, parts, in_ring=in_ring)]
         found = [*candidates(), *(own for own in in_turns if own.estimate.cycles < ABOUT * apart or target.is_searched)]
         if target.is_searched and adds:
-            found += map(_brought, found)
+            found += [_brought(way) for way in found]  # of those that there are so far
         return sorted(found, key=lambda own: own.estimate.cycles)
 
     chooser, spm_bytes, emit = chooser or FirstThatFits(), target.rates.spm_bytes, partial(_emit, group, name)
