@@ -44,7 +44,7 @@ class KeptResult(OwnPart):
     """What each tile makes of the tensor `slot`, and keeps.
 
     `stores` are those of all tiles, `loads` what later phases load of it: the own part of a tile, or panels. What `shared` tiles of
-    a mesh column have each of them keeps, if each reads it.
+    a mesh column have each of them keeps, if each reads it; a block in each turn of the loop that does, if it `is_by_turns`.
     """
 
     slot: SSAValue
@@ -52,6 +52,7 @@ class KeptResult(OwnPart):
     is_ragged: bool
     stores: tuple[Wdma, ...]
     loads: tuple[Rdma, ...]
+    is_by_turns: bool = False
 
     @property
     def plane_bytes(self) -> int:
@@ -110,7 +111,7 @@ def find_kept_results(function: func.FuncOp, panels: Sequence[Panels], tile: SSA
         for kept in _results(function, index, shared)
         if all(_is_panel(kept, *of_panels[op], index) if op in of_panels else kept.holds(op, index) for op in kept.loads)
     ]
-    found = list({kept.slot: kept for kept in fitting}.values())  # of as few tiles as may be
+    found = [_in_turns(kept, index) for kept in {kept.slot: kept for kept in fitting}.values()]  # of as few tiles as may be
     if not found:
         return []
     first = next(op for op in function.body.block.ops if isinstance(op, scf.ForOp))
@@ -120,6 +121,15 @@ def find_kept_results(function: func.FuncOp, panels: Sequence[Panels], tile: SSA
         for result in buffers:
             multiply_in_place(columns, result.kept.stores[0], result.buffer)
     return buffers
+
+
+def _in_turns(kept: KeptResult, index: TileIndex) -> KeptResult:
+    """The same, if one loop reads a block of it in each of its turns."""
+    loops = {loop for op in kept.loads if isinstance(loop := _loop_of(op), scf.ForOp)}
+    counter = index.known.get(next(iter(loops)).body.block.args[0]) if len(loops) == 1 else None
+    if counter is None or index.turns(counter) != kept.blocks:
+        return kept
+    return replace(kept, is_by_turns=all(kept.is_of_block(op, counter, index) for op in kept.loads))
 
 
 def _results(function: func.FuncOp, index: TileIndex, shared: int = 1) -> list[KeptResult]:

@@ -39,14 +39,9 @@ class OwnPart:
 
     def holds(self, op: Rdma | Wdma, index: TileIndex) -> bool:
         """Is all that a transfer moves the tile's own, in each turn?"""
-        box = _box(op, self.row_bytes, self.block_bytes)
-        offset = op.field("offset")
-        begin = index.expr(offset) if isinstance(offset, SSAValue) else Const(offset)
-        if box is None or begin is None:
+        box, place, all_rows = _box(op, self.row_bytes, self.block_bytes), self._place(op, index), self.rows * self.shared
+        if box is None or place is None:
             return False
-        all_rows, line = self.rows * self.shared, ROW // self.shared * self.shared
-        own = line * (self.tile_rows * self.row_bytes) + COLUMN * (self.blocks * self.block_bytes)
-        place = index.simplified(begin - own - self.first_row * self.row_bytes)
         row, inside = index.simplified(place // self.row_bytes), index.simplified(place % self.row_bytes)
         others = {COLUMN} if self.shared > 1 else {ROW, COLUMN}
         if others & place.leaves() or index.simplified(inside % self.block_bytes) != Const(0):
@@ -57,6 +52,22 @@ class OwnPart:
         is_of_rows = any(range_of(index.simplified(end), index.bounds, ()).hi <= all_rows for end in ends)
         last = range_of(inside, index.bounds, ()).hi + blocks * self.block_bytes
         return is_low and is_of_rows and last <= self.blocks * self.block_bytes
+
+    def is_of_block(self, op: Rdma | Wdma, number: Expr, index: TileIndex) -> bool:
+        """Does a transfer move rows of one block, that of a number?"""
+        box, place = _box(op, self.row_bytes, self.block_bytes), self._place(op, index)
+        is_one = box is not None and box[1] == 1 and place is not None
+        return is_one and index.simplified(place % self.row_bytes) == index.simplified(number * self.block_bytes)
+
+    def _place(self, op: Rdma | Wdma, index: TileIndex) -> Expr | None:
+        """How many bytes behind the beginning of the tile's part a transfer begins."""
+        offset = op.field("offset")
+        begin = index.expr(offset) if isinstance(offset, SSAValue) else Const(offset)
+        if begin is None:
+            return None
+        line = ROW // self.shared * self.shared
+        own = line * (self.tile_rows * self.row_bytes) + COLUMN * (self.blocks * self.block_bytes)
+        return index.simplified(begin - own - self.first_row * self.row_bytes)
 
     def holds_whole_blocks(self, op: Rdma | Wdma) -> bool:
         """Does a transfer move all rows of the blocks it moves?"""
