@@ -31,12 +31,13 @@ from hlo2tx8.emitters.head_phases import is_of_heads
 from hlo2tx8.emitters.library import library_kernel
 from hlo2tx8.emitters.norm_phases import is_of_norm
 from hlo2tx8.emitters.product_phases import is_of_products, runs_of_products
+from hlo2tx8.emitters.projection_phases import ProjectionApartError, is_of_projection
 from hlo2tx8.emitters.search_kernels import KernelSearch, Timer, emit
 from hlo2tx8.errors import CapacityError, CompileError, UnsupportedError, UnsupportedOp
 from hlo2tx8.fusion.build_group import dissolve
 from hlo2tx8.fusion.in_place import replaceable
 from hlo2tx8.fusion.library_epilogues import without_epilogue
-from hlo2tx8.fusion.take_apart import num_fusions, take_apart, take_apart_bands, take_apart_in_runs
+from hlo2tx8.fusion.take_apart import num_fusions, take_apart, take_apart_bands, take_apart_in_runs, take_off_projection
 from hlo2tx8.fusion.views import is_view
 from hlo2tx8.hlo.fingerprint import fingerprint
 from hlo2tx8.hlo.lookup import attributes_of
@@ -176,6 +177,9 @@ class EmitFusionsPass(ModulePass):
         except CapacityError as error:
             if not isinstance(op, GroupOp):
                 raise
+            if isinstance(error, ProjectionApartError):
+                notes.append(_said(What.DISSOLVED, op, name, str(error)))
+                return take_off_projection(op)
             if is_of_bands(op):
                 notes.append(f"{name}: its groups are made anew for less room: {error}")
                 return take_apart_bands(op, target)
@@ -188,7 +192,7 @@ class EmitFusionsPass(ModulePass):
 
 def _timed_parts(op: Operation) -> list[Operation]:
     """What a group of phases has that is timed beside its parts."""
-    is_timed = isinstance(op, GroupOp) and (is_of_heads(op) or is_of_norm(op))
+    is_timed = isinstance(op, GroupOp) and (is_of_heads(op) or is_of_norm(op) or is_of_projection(op))
     return [*op.body.block.ops][:-1] if isinstance(op, GroupOp) and is_timed else []
 
 

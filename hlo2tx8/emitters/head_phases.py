@@ -85,9 +85,9 @@ def emit_head_phases(
     schedule, kernel = chooser.choose([faster], target.rates.spm_bytes, emit)
     notes += schedule.explain(name)
     taken, time = schedule.taken, chooser.time if isinstance(chooser, FirstThatFits) else None
-    if taken is not None and time is not None and not target.rows_bytes and taken.estimate.cycles > CLEARLY * apart:
+    if taken is not None and time is not None and not target.is_joined and taken.estimate.cycles > CLEARLY * apart:
         cycles = schedule.cycles or time(emit(taken.choice)).cycles
-        if cycles > (alone_cycles := _cycles_apart(product, attention, name, target, time)):
+        if cycles > (alone_cycles := cycles_of_parts(product, attention, name, target, time)):
             figures = f"modelled to take {alone_cycles:,.0f} cycles, as phases {cycles:,.0f}"
             raise CapacityError("E3101", f"{name}: a product and its attention apart are {figures}")
     if kernel is None:
@@ -97,7 +97,7 @@ def emit_head_phases(
     return kernel
 
 
-def _cycles_apart(product: FusionOp, attention: GroupOp, name: str, target: Target, time: Judge) -> float:
+def cycles_of_parts(product: FusionOp, attention: GroupOp, name: str, target: Target, time: Judge) -> float:
     """Modelled cycles of a product and of the group that reads it as kernels of their own."""
     seen: list[float] = []
 

@@ -78,7 +78,7 @@ def emit_product_phases(
     """
     notes = [] if notes is None else notes
     fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
-    adds, apart = any(map(_adds, fusions)), _cycles_apart(fusions, name, target)
+    adds, apart = any(map(reads_addend, fusions)), _cycles_apart(fusions, name, target)
     slower: list[str] = []
     rings = _rings(group, name, fusions, target)
 
@@ -88,15 +88,15 @@ def emit_product_phases(
             phases = [ways_of(op, f"{name}_{n}", replace(target, residence=own)) for n, (op, own) in enumerate(of_each)]
             if not all(phases):
                 continue
-            of_one_step = [[way for way in ways if _num_steps(way) == 1] for ways in phases]
+            of_one_step = [[way for way in ways if num_steps(way) == 1] for ways in phases]
             for ways_of_each, steps in ((phases, ""), (of_one_step, ", one step each")):
-                if not all(ways_of_each) or (steps and all(_num_steps(ways[0]) == 1 for ways in phases)):
+                if not all(ways_of_each) or (steps and all(num_steps(ways[0]) == 1 for ways in phases)):
                     continue
                 best = [ways[0] for ways in ways_of_each]
                 cycles = sum(way.estimate.cycles for way in best) + 2 * target.rates.barrier * len(best)
                 if cycles < ABOUT * apart or target.is_searched:
                     estimate = Estimate(cycles, max(way.estimate.spm_bytes for way in best))
-                    is_rough = cycles >= apart or any(_num_steps(way) > 1 for way in best)
+                    is_rough = cycles >= apart or any(num_steps(way) > 1 for way in best)
                     title = f"panels at most {depth} deep{steps}"
                     way = Candidate(title, estimate, _Phases(best), family=steps, is_rough=is_rough)
                     yield from (way, *_with_rings(way, rings))
@@ -116,7 +116,7 @@ def emit_product_phases(
     if adds and schedule.taken is not None and isinstance(chooser, FirstThatFits):
         schedule, kernel = chooser.replaced(schedule, _brought(schedule.taken), spm_bytes, emit) or (schedule, kernel)
     notes += schedule.explain(name)
-    if kernel is None or (schedule.cycles > apart and not target.rows_bytes):  # cycles are of the rows, too
+    if kernel is None or (schedule.cycles > apart and not target.is_joined):  # cycles are of the rows, too
         why = ", ".join(slower) or "none of its phases fit the scratchpad"
         why = why if kernel is None else f"phases take {schedule.cycles:,.0f}"
         raise CapacityError("E3101", f"the fusions of {name} take {apart:,.0f} cycles apart: {why}")
@@ -150,7 +150,7 @@ def _cycles_apart(fusions: Sequence[FusionOp], name: str, target: Target) -> flo
     return sum(alone[fingerprint(fusion)] for fusion in fusions) + (len(fusions) - 1) * target.rates.kernel
 
 
-def _adds(fusion: FusionOp) -> bool:
+def reads_addend(fusion: FusionOp) -> bool:
     """Does a fusion with a product read something else as large as its result, which is not made in the group?"""
     sizes = [size_bytes(value) for value in fusion.operands if isinstance(value, BlockArgument)]
     return len(fusion.operands) > LEAST_OPERANDS and size_bytes(fusion.results[0]) in sizes
@@ -189,7 +189,7 @@ def _with_rings(way: Candidate[_Phases], rings: dict[int, Candidate[Match]]) -> 
     yield replace(way, name=f"{way.name}, {of_phases}", estimate=estimate, choice=choice, family=f"{way.family}, {of_phases}")
 
 
-def _num_steps(way: Candidate[Match]) -> int:
+def num_steps(way: Candidate[Match]) -> int:
     """In how many steps a tile makes what is its own."""
     chosen = way.choice.chosen if isinstance(way.choice, GemmMatch) else ()
     return max((blocking.pace.num_steps for _, blocking in chosen if blocking.pace is not None), default=1)

@@ -22,6 +22,7 @@ from hlo2tx8.emitters.head_phases import emit_head_phases, is_of_heads
 from hlo2tx8.emitters.norm_phases import emit_norm_phases, is_of_norm
 from hlo2tx8.emitters.phase_group import emit_phase_group
 from hlo2tx8.emitters.product_phases import emit_product_phases, is_of_products
+from hlo2tx8.emitters.projection_phases import emit_projection_phases, is_of_projection
 from hlo2tx8.emitters.row_group import emit_row_group
 from hlo2tx8.errors import CompileError
 from hlo2tx8.fusion.take_apart import num_fusions, parts_of
@@ -126,6 +127,8 @@ def emit(op: Operation, name: str, target: Target, notes: list[str], chooser: Ch
     """The LOOPS module of a fusion, or of a group as one kernel."""
     if not isinstance(op, GroupOp):
         return emit_fusion(op, name, target, notes, chooser)
+    if is_of_projection(op):
+        return emit_projection_phases(op, name, target, notes, chooser)
     if is_of_norm(op):
         return emit_norm_phases(op, name, target, notes, chooser)
     if is_of_heads(op):

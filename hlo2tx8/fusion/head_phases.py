@@ -46,8 +46,21 @@ def group_heads(block: Block, target: Target) -> list[str]:
         else:
             why = "phases, whose tiles attend with what they have computed"
             notes.append(Decision(What.GROUP, names, why=why).line())
-            build_group((product, attention), {"phases": UnitAttr()})
+            phases = build_group((product, attention), {"phases": UnitAttr()})
+            if (projection := _projection(phases)) is not None:
+                why = "phases with the attention that it reads"
+                notes.append(Decision(What.GROUP, (Name(name_of_fusion(projection)),), why=why).line())
+                build_group((phases, projection), {"phases": UnitAttr()})
     return notes
+
+
+def _projection(phases: GroupOp) -> FusionOp | None:
+    """The fusion of one product that alone reads attention."""
+    use = phases.results[0].get_unique_use() if len(phases.results) == 1 else None
+    reader = use.operation if use is not None else None
+    if not isinstance(reader, FusionOp) or reader.parent is not phases.parent or len(reader.results) != 1:
+        return None
+    return reader if len(_products(reader)) == 1 else None
 
 
 def kept_bytes(product: FusionOp, shared: int, rates: Rates) -> int:

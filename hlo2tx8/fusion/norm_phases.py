@@ -8,7 +8,7 @@ and send them to the others. Whether that is faster than the two apart is for th
 """
 
 from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import Block, BlockArgument
+from xdsl.ir import Block, BlockArgument, Operation
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
 from hlo2tx8.fusion.build_group import build_group, name_of_fusion
@@ -24,7 +24,9 @@ def group_norms(block: Block, target: Target) -> list[str]:
     line about each."""
     notes: list[str] = []
     for products in [op for op in block.ops if isinstance(op, GroupOp) and op.phases is not None]:
-        first = next(iter(products.body.block.ops))
+        first: Operation = products
+        while isinstance(first, GroupOp) and first.phases is not None:
+            first = next(iter(first.body.block.ops))
         norm = _made_for(products, first) if isinstance(first, FusionOp) else None
         if not isinstance(first, FusionOp) or norm is None:
             continue
@@ -44,10 +46,9 @@ def _made_for(products: GroupOp, first: FusionOp) -> FusionOp | None:
     value = rows.pop() if len(rows) == 1 else None
     if not isinstance(value, BlockArgument) or any(use.operation not in dots or use.index for use in value.uses):
         return None
-    given = first.operands[value.index]
-    if not isinstance(given, BlockArgument) or given.get_unique_use() is None:
-        return None
-    made = products.operands[given.index]
+    made, around = first.operands[value.index], first.parent_op()
+    while isinstance(made, BlockArgument) and made.get_unique_use() is not None and isinstance(around, GroupOp):
+        made, around = around.operands[made.index], around.parent_op()
     norm = made.owner
     if not isinstance(norm, FusionOp) or made.get_unique_use() is None or norm.parent is not products.parent:
         return None

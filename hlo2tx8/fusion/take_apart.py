@@ -82,6 +82,17 @@ def take_apart_in_runs(group: GroupOp, runs: Sequence[Sequence[FusionOp | GroupO
     return [run[0] if len(run) == 1 else build_group(run, {"phases": UnitAttr()}) for run in runs]
 
 
+def take_off_projection(group: GroupOp) -> list[Operation]:
+    """Puts a normalization and attention, as phases, and the projection behind them in the place of a group of all of them."""
+    norm, inner, *_ = group.body.block.ops
+    assert isinstance(norm, FusionOp) and isinstance(inner, GroupOp)
+    attention, projection, *_ = inner.body.block.ops
+    assert isinstance(attention, GroupOp)
+    dissolve(group, group.body.block)
+    dissolve(inner, inner.body.block)
+    return [build_group((norm, attention), {"phases": UnitAttr()}), projection]
+
+
 def _band_group(fusions: list[FusionOp], rows: int, target: Target) -> GroupOp:
     members = [band_group_member(op.body.block, target) for op in fusions]
     known = tuple(member for member in members if isinstance(member, BandGroupMember))

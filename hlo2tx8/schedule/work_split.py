@@ -57,7 +57,8 @@ class Target:
     choice); `meeting`: cycles that it takes to meet the tiles of other work, 0
     if there is none; `feeds_batches`: do dots read results batch by batch? `is_searched`: are all ways to compute a kernel wanted,
     not only those that are estimated to be good? `residence`: what stays with tiles, if the work is a phase of products;
-    `rows_bytes`: what the rows take that the first of these multiplies, if each tile has those of its mesh row."""
+    `rows_bytes`: what the rows take that the first of these multiplies, if each tile has those of its mesh row; `is_joined`: are
+    kernels judged and timed as a part of larger ones?"""
 
     rates: Rates
     step_elements: int = 0
@@ -66,6 +67,7 @@ class Target:
     is_searched: bool = False
     residence: Residence | None = None
     rows_bytes: int = 0
+    is_joined: bool = False
 
 
 @dataclass(frozen=True)

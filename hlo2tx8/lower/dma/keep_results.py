@@ -163,7 +163,10 @@ def _of_store(slot: SSAValue, store: Wdma, loads: tuple[Rdma, ...], index: TileI
     if row == 0 or blocks % mesh.columns or blocks * block != row:
         return None
     tile_rows, of_tile, first = -(-lines // mesh.rows), blocks // mesh.columns, 0
-    terms, is_ragged = index.terms(store.field("offset")), lines % mesh.rows > 0 or levels_of(store) is None
+    loop = _loop_of(store)
+    is_by_rows = loop is not None and xla.ROW_TURNS in loop.attributes  # whose steps may be of any rows that the tile has
+    terms = None if is_by_rows else index.terms(store.field("offset"))
+    is_ragged = lines % mesh.rows > 0 or (levels_of(store) is None and not is_by_rows)
     if terms is not None:
         tile_rows = terms.get(ROW, 0) // (row * element) if is_ragged else tile_rows
         first, counter = terms.get(None, 0) // (row * element), _counter(terms)

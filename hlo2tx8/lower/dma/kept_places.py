@@ -56,8 +56,9 @@ class OwnPart:
     def is_of_block(self, op: Rdma | Wdma, number: Expr, index: TileIndex) -> bool:
         """Does a transfer move rows of one block, that of a number?"""
         box, place = _box(op, self.row_bytes, self.block_bytes), self._place(op, index)
-        is_one = box is not None and box[1] == 1 and place is not None
-        return is_one and index.simplified(place % self.row_bytes) == index.simplified(number * self.block_bytes)
+        if box is None or box[1] > 1 or place is None:
+            return False
+        return index.simplified(place % self.row_bytes) == index.simplified(number * self.block_bytes)
 
     def _place(self, op: Rdma | Wdma, index: TileIndex) -> Expr | None:
         """How many bytes behind the beginning of the tile's part a transfer begins."""
