@@ -45,13 +45,9 @@ class JoinedKernels:
 
     def joined(self, inner: ModuleOp) -> ModuleOp:
         """All as one kernel, the inner one of which was chosen last."""
-        self.tell()
-        return self.judged[0] if self.judged else self.join(inner)
-
-    def tell(self) -> None:
-        """Tells a chooser of the fastest which it is."""
         if isinstance(self.given, Fastest) and self.fastest is not None:
             self.given.name, self.given.cycles = self.fastest.name, self.fastest.cycles
+        return self.judged[0] if self.judged else self.join(inner)
 
     def _judge(self, judge: Judge) -> Judge:
         """The last one that was judged is kept: it may have been lowered for good."""

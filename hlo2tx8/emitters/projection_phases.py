@@ -83,10 +83,7 @@ def emit_projection_phases(
         if chooser.judge(kernel).why:
             raise CapacityError("E3101", f"{name}: attention and its projection do not fit the scratchpad")
     elif isinstance(chooser, Fastest):
-        inner = Fastest(chooser.time, asks_all=chooser.asks_all)
-        kernel, way, cycles = own.fastest(inner, chooser.time, notes)
-        if cycles < chooser.cycles:
-            chooser.name, chooser.cycles = f"{inner.name}{BEHIND}{way.name}", cycles
+        kernel, way = own.searched(chooser, notes)
     else:
         kernel, way = own.first(chooser, notes)
     notes.append(f"{name}: group emitter, attention and its projection as phases, {way.name} behind it")
@@ -115,10 +112,9 @@ class _ProjectedAttention:
 
     def fastest(self, chooser: Chooser, time: Judge, notes: list[str]) -> tuple[ModuleOp, _Projection, float]:
         """The kernel of the attention that is chosen and of the projection that is fastest behind it, and its modelled cycles."""
-        both = JoinedKernels(chooser, partial(self._joined, self.ways[0]))
         is_part = isinstance(self.group.parent_op(), GroupOp)  # then all of a group is timed, of which this is one kernel
-        attention, found = self._emit(both.chooser() if is_part else chooser, notes), dict[float, _Projection]()
-        both.tell()
+        both, found = JoinedKernels(chooser, partial(self._joined, self.ways[0])), dict[float, _Projection]()
+        attention = self._emit(both.chooser() if is_part else chooser, notes)
         for way in (*(own for own in self.ways if not own.brings_early), None):
             if way is None and (best := found.get(min(found))) is not None:
                 way = next((own for own in self.ways if own.brings_early and own.way is best.way), None)
@@ -129,6 +125,24 @@ class _ProjectedAttention:
                 found.setdefault(cycles, way)
         cycles = min(found)
         return self._joined(found[cycles], attention), found[cycles], cycles
+
+    def searched(self, chooser: Fastest, notes: list[str]) -> tuple[ModuleOp, _Projection]:
+        """The fastest kernel of all ways to attend with all ways to compute the projection."""
+        found: list[tuple[float, int, str, ModuleOp]] = []
+        for number, way in enumerate(self.ways):
+            own = Fastest(chooser.time, asks_all=chooser.asks_all)
+            both = JoinedKernels(own, partial(self._joined, way))
+            try:
+                kernel = both.joined(self._emit(both.chooser(), notes))
+                found.append((own.cycles, number, f"{own.name}{BEHIND}{way.name}", kernel))
+            except CapacityError as error:
+                notes.append(f"{self.name}: {way.name} behind it: {error.message}")
+        if not found:
+            raise CapacityError("E3101", f"{self.name}: attention and its projection do not fit the scratchpad")
+        cycles, number, name, kernel = min(found)
+        if cycles < chooser.cycles:
+            chooser.name, chooser.cycles = name, cycles
+        return kernel, self.ways[number]
 
     def _emit(self, chooser: Chooser, notes: list[str]) -> ModuleOp:
         return emit_head_phases(self.attention, f"{self.name}_0", self.target, notes, chooser)
