@@ -42,11 +42,13 @@ class Chooser(Protocol):
 @dataclass(frozen=True)
 class FirstThatFits:
     """Takes the first that can be taken, see `schedule.plan`; where its estimate is a rough one, the fastest of it and a few others
-    as `time` says, which models a kernel's cycles; what it is given stays as it is."""
+    as `time` says, which models a kernel's cycles; what it is given stays as it is. So many of the best estimates are timed at
+    most, and one of each other family."""
 
     judge: Judge = trust
     asks_all: bool = False
     time: Judge | None = None
+    most_timed: int = MOST_TIMED
 
     def choose(
         self, groups: Iterable[Iterable[Candidate[Choice]]], spm_bytes: int, emit: Callable[[Choice], ModuleOp]
@@ -64,7 +66,7 @@ class FirstThatFits:
             first = found.taken
             if first is not None and first.is_rough and self.time is not None:
                 near = [c for c in left if c.estimate.cycles < NEAR * first.estimate.cycles]
-                others = [c for c in _beside(first, near) if c is not first]
+                others = [c for c in _beside(first, near, self.most_timed) if c is not first]
                 timed = [(first, _timed(self.time, lambda _: kernel[0], first)), *((c, _timed(self.time, emit, c)) for c in others)]
                 compared = fastest_of(timed, (), spm_bytes)
                 if compared.taken is not None:
@@ -92,11 +94,11 @@ class FirstThatFits:
         return None if kernel is None else (Schedule(again.taken, rejected, found.cycles), kernel)
 
 
-def _beside(first: Candidate[Choice], near: Iterable[Candidate[Choice]]) -> Iterable[Candidate[Choice]]:
+def _beside(first: Candidate[Choice], near: Iterable[Candidate[Choice]], most: int) -> Iterable[Candidate[Choice]]:
     """What is timed: the first, the best estimate of each other family, and the best of all."""
     by_cycles = sorted(near, key=lambda candidate: candidate.estimate.cycles)
     of_families = {candidate.family: candidate for candidate in reversed(by_cycles) if candidate.family != first.family}
-    return {candidate.name: candidate for candidate in (first, *of_families.values(), *by_cycles[:MOST_TIMED])}.values()
+    return {candidate.name: candidate for candidate in (first, *of_families.values(), *by_cycles[:most])}.values()
 
 
 def _timed(time: Judge, emit: Callable[[Choice], ModuleOp], candidate: Candidate[Choice]) -> Feasibility:

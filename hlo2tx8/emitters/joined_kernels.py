@@ -15,6 +15,9 @@ from hlo2tx8.emitters.choose_plan import Chooser, Fastest, FirstThatFits, Judge,
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.schedule.plan import Feasibility
 
+FEW = 1
+"""Of the best estimates that are timed: larger kernels take longer to be lowered."""
+
 
 @dataclass
 class JoinedKernels:
@@ -24,6 +27,7 @@ class JoinedKernels:
     join: Callable[[ModuleOp], ModuleOp]
     judged: list[ModuleOp] = field(default_factory=list[ModuleOp])
     fastest: Fastest | None = None
+    inner: ModuleOp | None = None
 
     @property
     def time(self) -> Judge | None:
@@ -34,7 +38,7 @@ class JoinedKernels:
         """Chooses among inner kernels."""
         match self.given:
             case FirstThatFits(judge, asks_all, time):
-                return FirstThatFits(self._judge(judge), asks_all, None if time is None else self._time(time))
+                return FirstThatFits(self._judge(judge), asks_all, None if time is None else self._time(time), FEW)
             case Named(name, judge):
                 return Named(name, self._judge(judge))
             case Fastest(time, name, cycles, asks_all):
@@ -53,13 +57,13 @@ class JoinedKernels:
         """The last one that was judged is kept: it may have been lowered for good."""
 
         def judged(inner: ModuleOp) -> Feasibility:
-            self.judged[:] = [self.join(inner)]
+            self.inner, self.judged[:] = inner, [self.join(inner)]
             return judge(self.judged[0])
 
         return judged
 
     def _time(self, time: Judge) -> Judge:
-        return lambda inner: time(self.join(inner))
+        return lambda inner: time(self.judged[0] if inner is self.inner else self.join(inner))
 
 
 def timed_kernels(time: Judge) -> tuple[FirstThatFits, list[float]]:

@@ -157,14 +157,16 @@ class _ProjectedAttention:
 
 
 def _ways(attention: GroupOp, projection: FusionOp, name: str, target: Target) -> Iterator[_Projection]:
-    """The ways to compute the projection: the best of so many steps each, with what is added early or not."""
+    """The ways to compute the projection: the best of as few steps as there is one of, and of more where all are searched for, each
+    with what is added early or not."""
     operand, share = list(projection.operands).index(attention.results[0]), size_bytes(attention.results[0]) // target.rates.tiles
     stays = Residence(frozenset({operand}), keeps_result=False, kept_bytes=share, most_depth=DEPTHS[0])
     found = ways_of(projection, name, replace(target, residence=stays, rows_bytes=0))
     first = {num_steps(way): way for way in reversed(found)}
-    for steps, early in product(range(1, MOST_STEPS + 1), (False, True)):
-        if steps in first and (not early or reads_addend(projection)):
-            yield _Projection(first[steps], early)
+    steps = [number for number in range(1, MOST_STEPS + 1) if number in first]
+    for number, early in product(steps if target.is_searched else steps[:1], (False, True)):
+        if not early or reads_addend(projection):
+            yield _Projection(first[number], early)
 
 
 def _apart(attention: GroupOp, projection: FusionOp, name: str, target: Target, time: Judge) -> float:
