@@ -25,7 +25,17 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from hlo2tx8.device.rates import STEPS_PART
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
-from hlo2tx8.dialects.xla import BRINGS_EARLY, ENTRY, MESH, PHASE_STEPS, RING_SUMS, AllocateScratchOp, SyncTilesOp, TileIdOp
+from hlo2tx8.dialects.xla import (
+    BRINGS_EARLY,
+    ENTRY,
+    MESH,
+    PHASE_STEPS,
+    RING_SUMS,
+    RINGS_AT_ONCE,
+    AllocateScratchOp,
+    SyncTilesOp,
+    TileIdOp,
+)
 from hlo2tx8.emitters import emit_fusion
 from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.errors import CapacityError
@@ -36,9 +46,10 @@ from hlo2tx8.schedule.work_split import DEFAULT_STEP_ELEMENTS, Target
 
 NUM_SIZES = 4
 """Sizes of steps that are tried, each half of the one before."""
-OF_PHASES = (MESH, PHASE_STEPS, RING_SUMS, BRINGS_EARLY)
 LARGER_STEPS = 4
 """A phase that neither loads nor stores much has nothing to overlap, and steps so many times as large, if it has as many."""
+OF_PHASES = (MESH, PHASE_STEPS, RING_SUMS, RINGS_AT_ONCE, BRINGS_EARLY)
+"""What the kernel of phases says of them, which a kernel that it is a part of says, too."""
 
 
 def emit_phase_group(

@@ -113,18 +113,15 @@ class _ProjectedAttention:
     def fastest(self, chooser: Chooser, time: Judge, notes: list[str]) -> tuple[ModuleOp, _Projection, float]:
         """The kernel of the attention that is chosen and of the projection that is fastest behind it, and its modelled cycles."""
         is_part = isinstance(self.group.parent_op(), GroupOp)  # then all of a group is timed, of which this is one kernel
-        both, found = JoinedKernels(chooser, partial(self._joined, self.ways[0])), dict[float, _Projection]()
+        both, found = JoinedKernels(chooser, partial(self._joined, self.ways[0])), list[tuple[float, _Projection]]()
         attention = self._emit(both.chooser() if is_part else chooser, notes)
-        for way in (*(own for own in self.ways if not own.brings_early), None):
-            if way is None and (best := found.get(min(found))) is not None:
-                way = next((own for own in self.ways if own.brings_early and own.way is best.way), None)
-            if way is not None:
-                its = time(self._joined(way, attention))
-                cycles = its.cycles if 0 < its.spm_bytes <= self.target.rates.spm_bytes and not its.why else inf
-                notes.append(f"{self.name}: {way.name} behind it: {f'{cycles:,.0f} modelled' if cycles < inf else 'does not fit'}")
-                found.setdefault(cycles, way)
-        cycles = min(found)
-        return self._joined(found[cycles], attention), found[cycles], cycles
+        for way in self.ways:
+            its = time(self._joined(way, attention))
+            cycles = its.cycles if 0 < its.spm_bytes <= self.target.rates.spm_bytes and not its.why else inf
+            notes.append(f"{self.name}: {way.name} behind it: {f'{cycles:,.0f} modelled' if cycles < inf else 'does not fit'}")
+            found.append((cycles, way))
+        cycles, way = min(found, key=lambda own: own[0])
+        return self._joined(way, attention), way, cycles
 
     def searched(self, chooser: Fastest, notes: list[str]) -> tuple[ModuleOp, _Projection]:
         """The fastest kernel of all ways to attend with all ways to compute the projection."""

@@ -14,7 +14,6 @@ next one's is sent beside it; else all of them are sent first.
 
 from collections.abc import Sequence
 
-from xdsl.builder import Builder
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint
@@ -28,7 +27,7 @@ from hlo2tx8.lower.dma.branches import below, branch, leave
 from hlo2tx8.lower.dma.insert_waits import ORDERED
 from hlo2tx8.lower.dma.keep_results import ResultBuffer
 from hlo2tx8.lower.dma.mesh import Mesh, power, quotient, remainder
-from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.select.step_builder import StepBuilder, step_at
 
 
 def gather_results(results: Sequence[ResultBuffer], mesh: Mesh, tile: SSAValue) -> None:
@@ -40,7 +39,7 @@ def gather_results(results: Sequence[ResultBuffer], mesh: Mesh, tile: SSAValue) 
     while not isinstance(meeting, xla.SyncTilesOp):
         assert meeting is not None
         meeting = meeting.prev_op
-    step = _at(InsertPoint.after(meeting))
+    step = step_at(InsertPoint.after(meeting))
     sends = [_Sends(own, mesh, tile, step) for own in gathered]
     loop, blocks = gathered[0].reader, gathered[0].kept.blocks
     is_by_turns = blocks > 1 and all(own.kept.is_by_turns and own.reader is loop and own.kept.blocks == blocks for own in gathered)
@@ -51,7 +50,7 @@ def gather_results(results: Sequence[ResultBuffer], mesh: Mesh, tile: SSAValue) 
         return
     first = loop.body.block.first_op
     assert first is not None
-    inside, turn = _at(InsertPoint.before(first)), loop.body.block.args[0]
+    inside, turn = step_at(InsertPoint.before(first)), loop.body.block.args[0]
     outer = inside.builder
     branch(inside, turn, "sgt", 0)
     _meet(inside)
@@ -89,8 +88,3 @@ def _meet(step: StepBuilder) -> None:
     """All tiles have what was sent."""
     step.insert(KcWait.make(engines=1 << Engine.DTE.value))
     step.insert(KcBarrier.make())
-
-
-def _at(point: InsertPoint) -> StepBuilder:
-    builder = Builder(point)
-    return StepBuilder(builder, builder, (), {})

@@ -48,7 +48,7 @@ from hlo2tx8.lower.dma.mesh import Mesh, of_one, power, quotient
 from hlo2tx8.lower.dma.panels import HAS_ROWS
 from hlo2tx8.lower.dma.slices import clone_slice, collect_slice, instructions_in, is_inside, loop_of, turns_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
-from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.select.step_builder import StepBuilder, step_at
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class _GatheredRows:
 
     def run(self) -> None:
         """Puts a buffer on each tile in the tensor's place."""
-        start = _at(InsertPoint.before(self.loops[0]))
+        start = step_at(InsertPoint.before(self.loops[0]))
         alloc = start.insert(spm.AllocOp(self.blocks * self.plane_bytes))
         alloc.attributes |= {spm.KEPT: UnitAttr(), FROM_START: UnitAttr()}  # others may send before this tile computes
         row, self.buffer = quotient(start, self.tile, self.mesh.columns), alloc.result
@@ -115,7 +115,7 @@ class _GatheredRows:
 
     def _send(self) -> None:
         """Moves what a step has computed to its place, and sends it from there."""
-        op, step, loop = self.store, _at(InsertPoint.before(self.store)), loop_of(self.store)
+        op, step, loop = self.store, step_at(InsertPoint.before(self.store)), loop_of(self.store)
         here, count = self._place(step, op.field("offset")), step(op.field("n1"), self.block_bytes)
         fields: dict[str, Any] = {f"{side}n{level}": 1 for side in "rw" for level in (1, 2, 3)}
         fields |= {f"{side}s{level}": 0 for side in "rw" for level in (1, 2, 3)}
@@ -129,12 +129,12 @@ class _GatheredRows:
         middle = _middle(loop)
         half = self.blocks - self.blocks // 2
         self._send_blocks(step, range(half), here, op.field("n1"))
-        beside = _at(InsertPoint.before(middle))
+        beside = step_at(InsertPoint.before(middle))
         outer, before = beside.builder, beside.value(beside.subtract(loop.body.block.args[0], 1))
         branch(beside, before, "sgt", -1)
         self._send_again(beside, loop, before, range(half, self.blocks))
         leave(beside, outer)
-        after = _at(InsertPoint.after(loop))
+        after = step_at(InsertPoint.after(loop))
         self._send_again(after, loop, after.value(turns - 1), range(half, self.blocks))
 
     def _send_again(self, step: StepBuilder, loop: scf.ForOp, turn: SSAValue, blocks: Sequence[int]) -> None:
@@ -168,7 +168,7 @@ class _GatheredRows:
         is_panel = outer[0] == 1 and sizes == (self.row_bytes, self.block_bytes) and (blocks == 1 or between == width)
         if not is_panel or (blocks > 1 and rows != self.rows):
             raise EngineOrderError("E3208", "rows do not lie as products read them")
-        alloc.result.replace_all_uses_with(self._place(_at(InsertPoint.before(op)), op.field("offset")))
+        alloc.result.replace_all_uses_with(self._place(step_at(InsertPoint.before(op)), op.field("offset")))
         alloc.detach()
         alloc.erase()
 
@@ -196,8 +196,3 @@ def _middle(loop: scf.ForOp) -> Operation:
     """The vector instruction of a turn in front of which there are as many as behind it."""
     vectors = [op for op in loop.body.block.ops if isinstance(op, Instruction) and op.ENGINE is Engine.CT]
     return vectors[len(vectors) // 2]
-
-
-def _at(point: InsertPoint) -> StepBuilder:
-    builder = Builder(point)
-    return StepBuilder(builder, builder, (), {})

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from xdsl.builder import Builder
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IndexType, StringAttr, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
@@ -55,7 +54,7 @@ from hlo2tx8.lower.dma.product_loop import ProductLoop
 from hlo2tx8.lower.dma.sharing_plan import LOADED_SLOTS
 from hlo2tx8.lower.dma.slices import drop_unused, turns_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
-from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.select.step_builder import StepBuilder, step_at
 
 AT_ONCE = "is_ring_at_once"
 """Of a loop of one step around which sums go in one piece a tile: it shares nothing in turns."""
@@ -109,7 +108,7 @@ class RingAtOnce:
         panel = index.add_counter(product.panels.body.block.args[0], num_panels - 1)
         self.rows = _Panel.of(product.rows[0], first.field("left"), panel, ROW, index)
         self.columns = _Panel.of(product.columns[0], first.field("right"), panel, COLUMN, index)
-        step = _at(InsertPoint.after(tile))
+        step = step_at(InsertPoint.after(tile))
         self.row, self.column = quotient(step, tile.tile, mesh.columns), remainder(step, tile.tile, mesh.columns)
         self.next = next_in_row(step, mesh, tile.tile, self.column)
         self.others = others_in_line(step, mesh, tile.tile, Along.COLUMN, self.column)
@@ -117,14 +116,14 @@ class RingAtOnce:
     def run(self) -> None:
         """Puts loads of all weights in front of the loop, and sums that go around in the place of the products of panels."""
         product, pieces = self.product, self.mesh.columns
-        loop, start = product.loop, _at(InsertPoint.before(product.loop))
+        loop, start = product.loop, step_at(InsertPoint.before(product.loop))
         self.weights = start.insert(spm.AllocOp(self.columns.size_bytes, pieces * self.own)).result
         self.sums = start.insert(spm.AllocOp(product.sums.size_bytes, RING_BUFFERS)).result
         self.bring()
-        step, body = _at(InsertPoint.before(product.panels)), Block(arg_types=[IndexType()])
+        step, body = step_at(InsertPoint.before(product.panels)), Block(arg_types=[IndexType()])
         around = scf.ForOp(step.value(0), step.value(pieces - 1), step.value(1), [], body)
         around.attributes[PIPELINED] = UnitAttr()
-        inner, turn = _at(InsertPoint.at_end(body)), body.args[0]
+        inner, turn = step_at(InsertPoint.at_end(body)), body.args[0]
         away = inner.value(inner.subtract(inner.add(self.column, pieces - 1), turn))
         self.multiply(inner, remainder(inner, away, pieces), turn, inner.minimum(turn, 1), None)
         self.send_sums(inner, turn)
@@ -132,20 +131,20 @@ class RingAtOnce:
         step.insert(around)
         result = self.last.field("dst")
         assert isinstance(result, SSAValue)
-        self.multiply(_at(InsertPoint.before(self.last)), self.column, step.value(pieces - 1), 1, result)
+        self.multiply(step_at(InsertPoint.before(self.last)), self.column, step.value(pieces - 1), 1, result)
         loads, sums = (product.rows[1], product.columns[1]), product.sums
         buffers = [value.owner for op in loads if isinstance(value := op.field("dst"), SSAValue)]
         for op in (self.last, product.panels, *loads, *(own for own in buffers if isinstance(own, spm.AllocOp)), sums):
             op.detach()
             op.erase(safe_erase=False)
-        zero = _at(InsertPoint.before(loop)).value(0)
+        zero = step_at(InsertPoint.before(loop)).value(0)
         loop.body.block.args[0].replace_all_uses_with(zero)
         drop_unused(loop)
         loop.attributes[AT_ONCE] = UnitAttr()
 
     def bring(self) -> None:
         """Loads the tile's share of the weights in front of the loop, sends it to the others, and waits for theirs."""
-        step = _at(InsertPoint.before(self.product.loop))
+        step = step_at(InsertPoint.before(self.product.loop))
         for number in range(self.own):
             self.columns.load(step, self.place(step, self.row, number), self.panel(step, number), self.row)
         self.mark("load")
@@ -202,11 +201,6 @@ def _send(step: StepBuilder, op: DteMulticast | DteUnicast) -> None:
     step.insert(op)
 
 
-def _at(point: InsertPoint) -> StepBuilder:
-    builder = Builder(point)
-    return StepBuilder(builder, builder, (), {})
-
-
 @dataclass(frozen=True)
 class Weights:
     """What is done about the weights of a `ring` in front of it, or during the turns of the loop before, its `carrier`."""
@@ -239,13 +233,13 @@ class Weights:
         them when that panel has been sent: nobody has read their buffer since tiles have met before the carrier."""
         carrier = self.carrier
         self.buffer.detach()
-        _at(InsertPoint.before(carrier.loop)).insert(self.buffer)
+        step_at(InsertPoint.before(carrier.loop)).insert(self.buffer)
         behind = max(0, carrier.num_panels - 1 - LOADED_SLOTS)
         if behind_loads is not None:
-            self._move("load", _at(InsertPoint.after(behind_loads)))
+            self._move("load", step_at(InsertPoint.after(behind_loads)))
         else:
             site = next(own for own in carrier.sites if own.first <= behind < own.first + own.count)
-            step = _at(InsertPoint.before(site.gemms[0]))
+            step = step_at(InsertPoint.before(site.gemms[0]))
             outer = step.builder
             self._in_last_step(step)
             if site.loop is not None:
@@ -253,7 +247,7 @@ class Weights:
                 branch(step, site.loop.body.block.args[0], "slt", behind - site.first + 1)
             self._move("load", step)
             leave(step, outer)
-        step = _at(InsertPoint.before(carrier.sites[-1].gemms[0]))
+        step = step_at(InsertPoint.before(carrier.sites[-1].gemms[0]))
         outer = step.builder
         self._in_last_step(step)
         self._move("send", step)

@@ -25,7 +25,6 @@ The vector engine has no part in it. Sums are added up in another order of the d
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, UnitAttr
@@ -49,7 +48,7 @@ from hlo2tx8.lower.dma.ring_at_once import RingAtOnce
 from hlo2tx8.lower.dma.shared_loop import TOKEN_BYTES, probe
 from hlo2tx8.lower.dma.slices import turns_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
-from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.select.step_builder import StepBuilder, step_at
 
 LEAST_PANELS = 3
 """Of a tile's own part of the depth: the loop over all but one has turns in which parts are sent."""
@@ -69,7 +68,8 @@ class RingSumsPass(ModulePass):
             if not isinstance(shape, DenseArrayBase):
                 continue
             rows, columns = (int(size) for size in shape.get_values())
-            loops = [op for op in function.body.block.ops if isinstance(op, scf.ForOp)]
+            every = [op for op in function.body.block.ops if isinstance(op, scf.ForOp)]
+            loops = [loop for loop in every if xla.ROW_TURNS not in loop.attributes]  # those of products
             phases = function.attributes.get(xla.RINGS_AT_ONCE)
             for phase in phases.get_values() if isinstance(phases, DenseArrayBase) else ():
                 RingAtOnce(function, ProductLoop.of(loops[int(phase)]), Mesh(rows, columns)).run()
@@ -101,7 +101,7 @@ class _Ring:
     def run(self) -> None:
         """Puts the loop over others' columns in front of the one over the tile's own, and sums where they arrive."""
         product, others = self.product, self.pieces * (self.mesh.columns - 1)
-        start = _at(InsertPoint.before(product.loop))
+        start = step_at(InsertPoint.before(product.loop))
         self.column = remainder(start, self.tile, self.mesh.columns)
         self.next = next_in_row(start, self.mesh, self.tile, self.column)
         sums = product.sums
@@ -120,7 +120,7 @@ class _Ring:
 
     def of_others(self, product: ProductLoop, others: int) -> None:
         """The pieces of other tiles' columns."""
-        start, body, panels = _at(InsertPoint.before(product.loop)), product.loop.body.block, product.panels
+        start, body, panels = step_at(InsertPoint.before(product.loop)), product.loop.body.block, product.panels
         product.loop.operands[1] = start.value(others)
         for op in list(body.ops)[::-1]:
             if panels.is_before_in_block(op) and op is not body.last_op:
@@ -128,7 +128,7 @@ class _Ring:
                 op.erase(safe_erase=False)
         first = body.first_op
         assert first is not None
-        step, piece = _at(InsertPoint.before(first)), body.args[0]
+        step, piece = step_at(InsertPoint.before(first)), body.args[0]
         number = remainder(step, piece, self.pieces)
         piece.replace_uses_with_if(number, lambda use: use.operation is not number.owner)
         turn = quotient(step, piece, self.pieces)
@@ -137,21 +137,21 @@ class _Ring:
         self.move(product.rows[0], self.moved(step, 0))
         self.move(product.columns[0], self.moved(step, 1, column))
         self.limit(panels)
-        inner = _at(InsertPoint.before(product.products[0]))
+        inner = step_at(InsertPoint.before(product.products[0]))
         accumulate = inner.minimum(inner.add(panels.body.block.args[0], turn), 1)
         self.go_on(product.products[0], piece, accumulate)
-        last = _at(InsertPoint.after(panels))
+        last = step_at(InsertPoint.after(panels))
         values: dict[SSAValue, SSAValue] = {panels.body.block.args[0]: last.value(self.own - 1)}
         for op in panels.body.block.ops:
             if op is not panels.body.block.last_op:
                 last.insert(op.clone(value_mapper=values))
         self.send(last, _gemm_of(body), piece, None)
-        self.send(_at(InsertPoint.before(_last(panels))), _gemm_of(panels.body.block), piece, panels.body.block.args[0])
+        self.send(step_at(InsertPoint.before(_last(panels))), _gemm_of(panels.body.block), piece, panels.body.block.args[0])
 
     def of_own(self, product: ProductLoop, others: int) -> None:
         """The pieces of the tile's own columns, with what follows the products."""
         panels = product.panels
-        step = _at(InsertPoint.before(panels))
+        step = step_at(InsertPoint.before(panels))
         piece = step.value(step.add(product.loop.body.block.args[0], others))
         for number, ops in enumerate((product.rows, product.columns)):
             begin = self.moved(step, number)
@@ -161,8 +161,8 @@ class _Ring:
         for gemm in product.products:
             self.go_on(gemm, piece, 1)
         last, gemm = _gemm_of(product.loop.body.block), _gemm_of(panels.body.block)
-        self.send(_at(InsertPoint.after(last)), last, piece, None, others)
-        self.send(_at(InsertPoint.before(_last(panels))), gemm, piece, panels.body.block.args[0], others)
+        self.send(step_at(InsertPoint.after(last)), last, piece, None, others)
+        self.send(step_at(InsertPoint.before(_last(panels))), gemm, piece, panels.body.block.args[0], others)
 
     def moved(self, step: StepBuilder, side: int, column: SSAValue | None = None) -> Size:
         """How many bytes further on a load begins: at the tile's own panels, so many columns of tiles away."""
@@ -172,7 +172,7 @@ class _Ring:
 
     def move(self, op: Rdma, distance: Size) -> None:
         """Lets a load begin so much further on."""
-        before = _at(InsertPoint.before(op))
+        before = step_at(InsertPoint.before(op))
         fields: dict[str, Any] = dict(op.values())
         fields["offset"] = before.value(before.add(fields["offset"], distance))
         new = Rdma.make(fmt=op.fmt, origin=op.origin, **fields)
@@ -182,11 +182,11 @@ class _Ring:
 
     def limit(self, panels: scf.ForOp) -> None:
         """Lets a loop go over the tile's own panels but the last one."""
-        panels.operands[1] = _at(InsertPoint.before(panels)).value(self.own - 1)
+        panels.operands[1] = step_at(InsertPoint.before(panels)).value(self.own - 1)
 
     def go_on(self, gemm: NeGemm, piece: SSAValue, accumulate: Size) -> None:
         """Lets a product add to the sums of a piece, and leave them there unless it is the last one."""
-        step = _at(InsertPoint.before(gemm))
+        step = step_at(InsertPoint.before(gemm))
         sums = step.insert(spm.TurnOp(self.buffer, piece)).result
         values: dict[str, Any] = dict(gemm.values()) | {"accumulate": accumulate}
         old = spm.root_buffer(values["psum"])
@@ -235,11 +235,6 @@ def _last(loop: scf.ForOp) -> Operation:
     last = loop.body.block.last_op
     assert last is not None
     return last
-
-
-def _at(point: InsertPoint) -> StepBuilder:
-    builder = Builder(point)
-    return StepBuilder(builder, builder, (), {})
 
 
 def _value(value: Size) -> SSAValue:

@@ -44,7 +44,7 @@ from hlo2tx8.lower.dma.allocate_spm import FROM_START
 from hlo2tx8.lower.dma.load_parts import TOKEN_BYTES, LoadParts
 from hlo2tx8.lower.dma.mesh import COLUMN, Along, Mesh, TileIndex, meet_behind, others_in_line, quotient, remainder
 from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, instructions_in, is_inside, ops_between, turns_of
-from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.select.step_builder import StepBuilder, step_at
 
 
 @dataclass(frozen=True)
@@ -87,15 +87,11 @@ def _share(function: func.FuncOp, loop: scf.ForOp, rates: Rates) -> None:
         load.alloc.detach()
         block.insert_op_before(load.alloc, start)
         load.alloc.attributes[FROM_START] = UnitAttr()
-    step = _at(InsertPoint.before(start))
+    step = step_at(InsertPoint.before(start))
     column = remainder(step, tile.tile, mesh.columns)
     others = others_in_line(step, mesh, tile.tile, Along.ROW, quotient(step, tile.tile, mesh.columns))
     _share_first(loop, shared, column, others)
     _share_next(loop, shared, column, others)
-
-
-def _at(point: InsertPoint) -> StepBuilder:
-    return StepBuilder(Builder(point), Builder(point), (), {})
 
 
 def _shared(function: func.FuncOp, loop: scf.ForOp, turns: int, tile: SSAValue, mesh: Mesh) -> list[_Shared]:
@@ -158,10 +154,10 @@ def _share_first(loop: scf.ForOp, shared: Sequence[_Shared], column: SSAValue, o
     parts: list[SSAValue] = []
     for load in shared:
         op = load.first.op
-        parts.append(load.first.load(_at(InsertPoint.before(op)), column, _target(op), op.field("offset")))
+        parts.append(load.first.load(step_at(InsertPoint.before(op)), column, _target(op), op.field("offset")))
         op.detach()
         op.erase()
-    step = _at(InsertPoint.before(loop))
+    step = step_at(InsertPoint.before(loop))
     token = step.insert(spm.AllocOp(TOKEN_BYTES)).result
     for load, part in zip(shared, parts, strict=True):
         load.first.meet(step, column, part, token)
@@ -178,7 +174,7 @@ def _share_next(loop: scf.ForOp, shared: Sequence[_Shared], column: SSAValue, ot
     gone: list[Operation] = []
     for load in shared:
         op = load.next.op
-        step = _at(InsertPoint.before(op))
+        step = step_at(InsertPoint.before(op))
         part = load.next.load(step, column, _target(op), op.field("offset"))
         before = op.prev_op
         assert before is not None
@@ -195,7 +191,7 @@ def _share_next(loop: scf.ForOp, shared: Sequence[_Shared], column: SSAValue, ot
     steps = next((op for op in body.ops if isinstance(op, scf.ForOp) and xla.ROW_STEPS in op.attributes), None)
     count = turns_of(steps) if steps is not None else None
     if steps is not None and count is not None:
-        inside = _at(InsertPoint.at_start(steps.body.block))
+        inside = step_at(InsertPoint.at_start(steps.body.block))
         own = _at_step(inside, steps.body.block.args[0], count // 2)
     else:
         own = Builder(InsertPoint.before(steps if steps is not None else last))
@@ -207,7 +203,7 @@ def _share_next(loop: scf.ForOp, shared: Sequence[_Shared], column: SSAValue, ot
     for op in reversed(gone):
         op.detach()
         op.erase()
-    end = _at(InsertPoint.before(last))
+    end = step_at(InsertPoint.before(last))
     following = end.value(end.add(body.args[0], loop.step))
     end.builder = _guard(end, following, loop.ub, "slt")
     meet_behind(end, Engine.DTE)

@@ -256,6 +256,12 @@ class StepBuilder(Multiply):
         self.builder = outer
 
 
+def step_at(point: InsertPoint) -> StepBuilder:
+    """Emits index arithmetic and transfers at a place, outside of boxes."""
+    builder = Builder(point)
+    return StepBuilder(builder, builder, (), {})
+
+
 def _split_run(levels: tuple[BoxLevel, ...]) -> tuple[Size, tuple[BoxLevel, ...]]:
     """(elements of the contiguous run, levels outside of it)."""
     if levels and all(s == 1 for s in levels[-1].strides):
