@@ -12,7 +12,8 @@ Each tile has a buffer for the rows of its mesh row, as the matrix engine wants 
 the product has only its other operand to load. The tiles meet behind the loop, which waits for what is still sent.
 
 A queue takes a few sends only, and the kernel core would wait for it with nothing else issued. So half of a step's blocks are sent
-in the middle of the next step.
+in the middle of the next step. While a send is set up links have nothing to do, so the tiles of a mesh row should not begin
+together: the tile in column c sends so many fourths of its first block last.
 """
 
 from collections.abc import Sequence
@@ -44,7 +45,7 @@ from hlo2tx8.lower.dma.insert_waits import ORDERED
 from hlo2tx8.lower.dma.keep_results import without_memory
 from hlo2tx8.lower.dma.kept_places import buffer_of_its_own
 from hlo2tx8.lower.dma.load_levels import levels_of
-from hlo2tx8.lower.dma.mesh import Mesh, of_one, power, quotient
+from hlo2tx8.lower.dma.mesh import Mesh, of_one, power, quotient, remainder
 from hlo2tx8.lower.dma.panels import HAS_ROWS
 from hlo2tx8.lower.dma.slices import clone_slice, collect_slice, instructions_in, is_inside, loop_of, turns_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
@@ -92,6 +93,7 @@ class _GatheredRows:
         alloc = start.insert(spm.AllocOp(self.blocks * self.plane_bytes))
         alloc.attributes |= {spm.KEPT: UnitAttr(), FROM_START: UnitAttr()}  # others may send before this tile computes
         row, self.buffer = quotient(start, self.tile, self.mesh.columns), alloc.result
+        self.column = remainder(start, self.tile, self.mesh.columns)
         self.begin = start.emit(row, self.rows * self.row_bytes)
         line = start.emit(power(start, row, self.mesh.columns, self.mesh.rows), (1 << self.mesh.columns) - 1)
         own = power(start, self.tile, 1, self.mesh.rows * self.mesh.columns)
@@ -150,13 +152,22 @@ class _GatheredRows:
         self._send_blocks(step, blocks, self._place(step, offset), rows)
 
     def _send_blocks(self, step: StepBuilder, blocks: Sequence[int], here: SSAValue, rows: Size) -> None:
-        """Sends blocks of so many rows to the same place of the other tiles."""
-        op, elements = self.store, step(rows, self.block_bytes // self.store.fmt.bytes)
+        """Sends blocks of so many rows to the same place of the other tiles; a part of the first one last, see above."""
+        first = quotient(step, step.value(step(self.column, rows)), self.mesh.columns) if 0 in blocks else 0
         for block in blocks:
-            at = step.at(here, block * self.plane_bytes)
-            sent = DteMulticast.make(fmt=op.fmt, dst=at, src=at, n=elements, tiles=self.others, origin=op.origin)
-            sent.attributes[ORDERED] = UnitAttr()
-            step.insert(sent)
+            begin = 0 if block else first
+            self._send_rows(step, step.at(here, block * self.plane_bytes), begin, step.subtract(rows, begin))
+        if first != 0:
+            with step.if_positive([first]):
+                self._send_rows(step, here, 0, first)
+
+    def _send_rows(self, step: StepBuilder, block: SSAValue, first: Size, count: Size) -> None:
+        """Sends so many rows of a block, from the first one on."""
+        op, width = self.store, self.block_bytes // self.store.fmt.bytes
+        at = step.at(block, step(first, self.block_bytes))
+        sent = DteMulticast.make(fmt=op.fmt, dst=at, src=at, n=step(count, width), tiles=self.others, origin=op.origin)
+        sent.attributes[ORDERED] = UnitAttr()
+        step.insert(sent)
 
     def _read_here(self, op: Rdma) -> None:
         """Lets products read where rows are instead of what is loaded."""

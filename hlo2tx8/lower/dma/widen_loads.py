@@ -45,7 +45,20 @@ class WidenLoadsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
             for loop in [o for o in nested_ops(function) if isinstance(o, scf.ForOp) and not WIDENED.isdisjoint(o.attributes)]:
-                _widen(loop, load_chip(self.chip).spm_bytes // SPM_PART)
+                if xla.GATHERS_ROWS not in function.attributes or not _is_first(loop):
+                    _widen(loop, load_chip(self.chip).spm_bytes // SPM_PART)
+
+
+def _is_first(loop: scf.ForOp) -> bool:
+    """Are they the steps of all rows that a tile has, first of all in a kernel? There is nothing to load them beside, and the first
+    step need not wait for the others' rows."""
+    turns = loop.parent_op()
+    if not isinstance(turns, scf.ForOp) or turns_of(turns) != 1:
+        return False
+    op = turns.prev_op
+    while op is not None and not isinstance(op, scf.ForOp):
+        op = op.prev_op
+    return op is None
 
 
 def _widen(loop: scf.ForOp, most_bytes: int) -> None:

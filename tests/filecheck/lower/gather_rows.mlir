@@ -1,7 +1,8 @@
 // RUN: %opt -p gather-rows %s | filecheck %s
 
 // A mesh row multiplies 64 rows of 128 columns, of which each of its tiles has made 16 in two steps. A step's rows go to their place in a
-// buffer that all four tiles have, and from there to the others: the first block at once, the second one beside the next step.
+// buffer that all four tiles have, and from there to the others: the first block at once, the second one beside the next step. The
+// tile in column c sends the first 2 c rows of a first block behind the others.
 
 func.func @gather(%p0: tensor<32768xf32>, %p1: tensor<32768xf32>) attributes {xla.entry, xla.gathers_rows, xla.mesh = array<i64: 4, 4>} {
   %t = xla.allocate_scratch : tensor<32768xf32>
@@ -49,7 +50,16 @@ func.func @gather(%p0: tensor<32768xf32>, %p1: tensor<32768xf32>) attributes {xl
 // CHECK:             [[HERE:%.+]] = "spm.offset"([[ROWS]]
 // CHECK:             TDMA_gatherScatter dst([[HERE]] {{.*}} src([[Y]] {{.*}} run_bytes(2048) rs1(2048) rn1(2) {{.*}} ws1(16384) wn1(2)
 // CHECK-NEXT:        tx8.KC_wait engines(
-// CHECK:             DTE_multicast dst([[HERE]] {{.*}} src([[HERE]] {{.*}} n(512)
+// CHECK:             [[FIRST:%.+]] = xla.apply_indexing #xla.indexing_map<"(i) -> (i floordiv 4)
+// CHECK:             [[REST:%.+]] = arith.subi {{.*}}, [[FIRST]] : index
+// CHECK:             [[FROM:%.+]] = "spm.offset"([[HERE]]
+// CHECK:             [[N:%.+]] = arith.muli [[REST]]
+// CHECK:             DTE_multicast dst([[FROM]] {{.*}} src([[FROM]] {{.*}} n([[N]] : index)
+// CHECK:             arith.cmpi sgt, [[FIRST]]
+// CHECK-NEXT:        scf.if
+// CHECK:               [[N:%.+]] = arith.muli [[FIRST]]
+// CHECK-NEXT:          DTE_multicast dst([[HERE]] {{.*}} src([[HERE]] {{.*}} n([[N]] : index)
+// CHECK:             }
 // CHECK-NOT:         DTE_multicast
 // CHECK:           }
 // CHECK:           DTE_multicast
