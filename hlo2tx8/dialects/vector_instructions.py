@@ -5,8 +5,8 @@ What selects instructions and what estimates their cost look here: how long an o
 
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import ContainerType, Float32Type, IntegerAttr
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import BFloat16Type, ContainerType, Float16Type, Float32Type, IntegerAttr
+from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.isa import ct_activation, ct_arith, ct_function, ct_logic
 from hlo2tx8.device.isa.base import Instruction
@@ -35,6 +35,7 @@ CT_BITS: Mapping[str, type[Instruction]] = {
 }
 """On packed bools, and so on any bits: for truths that the vector engine wrote itself."""
 
+EXPONENTIALS = ("stablehlo.exponential", "math.exp")
 TF32_BITS = {"exponent_bits": 8, "mantissa_bits": 10}
 
 
@@ -55,9 +56,33 @@ def rounds_to_tf32(op: Operation) -> bool:
 
 def is_rounded_exponential(op: Operation) -> bool:
     """Is an exponential only wanted in the bits of TF32? One instruction gives them, in half the time."""
-    uses = op.results[0].uses if _name(op) in ("stablehlo.exponential", "math.exp") else ()
+    uses = op.results[0].uses if _name(op) in EXPONENTIALS else ()
     users = [use.operation for use in uses]
     return len(users) == 1 and rounds_to_tf32(users[0])
+
+
+def is_exponential_as_factor(value: SSAValue) -> bool:
+    """Is it an exponential of 16 bits, or with the bits of TF32, which the matrix engine multiplies without rounding it?"""
+    made, type_ = value.owner, value.type
+    if not isinstance(made, Operation) or not isinstance(type_, ContainerType):
+        return False
+    if rounds_to_tf32(made):
+        made = made.operands[0].owner
+    elif not isinstance(type_.get_element_type(), BFloat16Type | Float16Type):
+        return False
+    return isinstance(made, Operation) and _name(made) in EXPONENTIALS
+
+
+def is_difference_of_exponents(op: Operation) -> bool:
+    """Is it a difference of f32 of which only exponentials with the bits of TF32 are wanted? They don't tell how it was rounded."""
+    users = [use.operation for result in op.results for use in result.uses]
+    return _name(op) in ("stablehlo.subtract", "arith.subf") and bool(users) and all(map(is_rounded_exponential, users))
+
+
+def unconverted(value: SSAValue) -> SSAValue:
+    """What a value is a conversion of, in HLO; the value itself if it is none."""
+    made = value.owner
+    return made.operands[0] if isinstance(made, Operation) and made.name == "stablehlo.convert" else value
 
 
 def _name(op: Operation) -> str:

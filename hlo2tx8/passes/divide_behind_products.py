@@ -9,6 +9,10 @@ Before:                                                          After:
 Fewer elements are divided. Rounding differs from the order that was written, but none is added: the weights, which were rounded,
 are not any more, and the sum is rounded as before. That the exponents have the maximum taken off bounds the products.
 
+A product of f32 at DEFAULT precision drops the bits of its factors that TF32 has not. Exponentials that only such a product and
+their own sum need are rounded to those bits (`reduce_precision`): to the nearest, not toward zero, and the sum is that of what is
+multiplied. The vector engine computes such an exponential in half the time, and the matrix engine can add them up.
+
 `Options(reassociate=False)` leaves the pass out, and every rounding stays where the module has it.
 """
 
@@ -16,14 +20,16 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, ModuleOp, TensorType, f32
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, IntegerAttr, ModuleOp, TensorType, f32, i32
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.builders.rewrite_named import ops_named
+from hlo2tx8.dialects.vector_instructions import TF32_BITS, unconverted
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
+from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.notes import add_notes
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
 from hlo2tx8.partitioner.reduction_order import joins_apart, reduced_dimensions
@@ -48,8 +54,9 @@ class DivideBehindProductsPass(ModulePass):
             for side in (0, 1):
                 weights = _Weights.of(dot, side)
                 if weights is not None:
+                    how = "rounded to the bits of TF32" if weights.are_of_tf32() else "not rounded"
                     weights.divide_behind()
-                    notes.append("dot_general is divided by a softmax's sums: reassociated, its weights are not rounded")
+                    notes.append(f"dot_general is divided by a softmax's sums: reassociated, its weights are {how}")
                     break
         if self.explain:
             add_notes(op, notes)
@@ -63,7 +70,7 @@ class _Weights:
     side: int
     joined: int
     numerators: SSAValue
-    total: SSAValue
+    total: Operation
 
     @staticmethod
     def of(dot: Operation, side: int) -> "_Weights | None":
@@ -77,25 +84,37 @@ class _Weights:
         numerators, (joined,) = divide.operands[0], contracted
         total = _statistic(divide.operands[1], joined)
         exponential = numerators.owner
-        if total is None or joins_apart(total, 0) != "add" or _unconverted(total.operands[0]) is not numerators:
+        if total is None or joins_apart(total, 0) != "add" or unconverted(total.operands[0]) is not numerators:
             return None
         if not isinstance(exponential, Operation) or exponential.name != "stablehlo.exponential":
             return None
-        return (
-            _Weights(dot, side, joined, numerators, total.results[0]) if is_from_maximum(exponential.operands[0], joined) else None
-        )
+        return _Weights(dot, side, joined, numerators, total) if is_from_maximum(exponential.operands[0], joined) else None
+
+    def are_of_tf32(self) -> bool:
+        """Does nobody need more bits of the numerators than TF32 has?"""
+        is_multiplied_so = isinstance(tensor_type(self.numerators).element_type, Float32Type) and num_parts(self.dot) == 1
+        readers = {use.operation for use in self.numerators.uses}
+        return is_multiplied_so and readers == {self.dot.operands[self.side].owner, self.total}
 
     def divide_behind(self) -> None:
         """Replace the dot."""
         e, (result,) = Expansion(self.dot), self.dot.results
         own, type_ = tensor_type(self.numerators).element_type, tensor_type(result)
         operands = list(self.dot.operands)
-        operands[self.side] = self.numerators
+        operands[self.side] = self._rounded() if self.are_of_tf32() else self.numerators
         wide = TensorType(f32, type_.get_shape())
-        total = e.converted(e.converted(self.total, own), f32)
+        total = e.converted(e.converted(self.total.results[0], own), f32)
         spread = e.emit("broadcast_in_dim", [total], wide, broadcast_dimensions=int_array(self._places()))
         product = e.insert(type(self.dot).create(operands=operands, result_types=[wide], properties=dict(self.dot.properties)))
         e.replace(e.converted(e.emit("divide", [product.results[0], spread], wide), type_.element_type))
+
+    def _rounded(self) -> SSAValue:
+        """The numerators with the bits of TF32, which the sum has from now on too."""
+        type_ = tensor_type(self.numerators)
+        bits = {name: IntegerAttr(number, i32) for name, number in TF32_BITS.items()}
+        rounded = Expansion(self.total).emit("reduce_precision", [self.numerators], type_, **bits)
+        self.total.operands[0] = rounded
+        return rounded
 
     def _places(self) -> list[int]:
         """The dimensions of the dot's result that are those of the rows."""
@@ -146,11 +165,6 @@ def _is_in_order(op: Operation) -> bool:
         return True
     places = list(attributes_of(op)["broadcast_dimensions"])
     return places == sorted(places)
-
-
-def _unconverted(value: SSAValue) -> SSAValue:
-    owner = value.owner
-    return owner.operands[0] if isinstance(owner, Operation) and owner.name == "stablehlo.convert" else value
 
 
 def is_from_maximum(value: SSAValue, joined: int) -> bool:

@@ -8,11 +8,14 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from hlo2tx8.device.alike_loads import is_spread, line_cycles, spread_cycles
 from hlo2tx8.device.rates import Rates
+from hlo2tx8.dialects.vector_instructions import is_difference_of_exponents, is_exponential_as_factor, unconverted
 from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.partitioner.contraction import num_products
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
+from hlo2tx8.partitioner.reduction_order import joins_apart
+from hlo2tx8.partitioner.reduction_paths import is_reduction
 from hlo2tx8.schedule.costs import cycles_per_element, size_bytes
 from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.row_group import RowGroupSplit, chunk_sizes, step_sizes
@@ -256,9 +259,19 @@ def _compute(member: RowGroupMember, split: RowGroupSplit | None, rates: Rates) 
         if op is member.dot:
             macs = prod(member.shape) * _depth(member) * len(PASSES[num_parts(op)])
             products += idle * macs / rates.products
-        else:
+        elif not (member.block and _is_by_products(op)):
             vectors += cycles_per_element(op, rates) * prod(tensor_type(op.results[0]).get_shape())
     return vectors, products
+
+
+def _is_by_products(op: Operation) -> bool:
+    """Does the matrix engine compute it, in next to no time: a sum of exponentials or the difference that they are of?"""
+    if is_reduction(op):
+        return joins_apart(op, 0) == "add" and is_exponential_as_factor(unconverted(op.operands[0]))
+    result = op.results[0]
+    converted = unconverted(result)
+    is_for_sum = converted is not result and is_exponential_as_factor(converted)
+    return is_difference_of_exponents(op) or (is_for_sum and all(is_reduction(use.operation) for use in result.uses))
 
 
 def vector_cycles(member: RowGroupMember, rates: Rates) -> float:

@@ -25,15 +25,16 @@ def below_the_largest(x: Any) -> Any:
     return jnp.clip(x - x.max(-1, keepdims=True), -2, 0)
 
 
-def mlp(x: Any, up: Any, down: Any) -> Any:
-    return jnp.clip(jnp.clip(below_the_largest(x) @ up, -3, 3) @ down, -9, 9) + x
+def mlp(x: Any, scale: Any, offset: Any, up: Any, down: Any) -> Any:
+    normalized = below_the_largest(x) * scale + offset
+    return jnp.clip(jnp.clip(normalized @ up, -3, 3) @ down, -9, 9) + x
 
 
 @pytest.mark.parametrize("name", SIZES)
 def test_tiles_multiply_what_others_have_normalized(name: str) -> None:
     dtype, rows, width, hidden = SIZES[name]
     rng = np.random.default_rng(2)
-    values = [rng.integers(-1, 2, size) for size in ((*rows, width), (width, hidden), (hidden, width))]
+    values = [rng.integers(-1, 2, size) for size in ((*rows, width), (width,), (width,), (width, hidden), (hidden, width))]
     text = jax.jit(mlp).lower(*(jnp.asarray(value, dtype) for value in values)).as_text()
     executable = hlo2tx8.compile(text, Options(mode="strict" if "strict" in name else "fast", explain=True))
     assert any("a normalization whose rows are sent" in line for line in executable.explanation)

@@ -52,12 +52,34 @@ def test_division_behind_products_is_no_less_precise(name: str, k: int, n: int) 
     assert _error(name, k, n, True) <= _error(name, k, n, False)
 
 
-def test_rows_without_an_element_are_undefined_as_before() -> None:
-    s = np.full((2, 64, 256), -np.inf, DTYPES["bf16"])
+@pytest.mark.parametrize("name", DTYPES)
+def test_rows_without_an_element_are_undefined_as_before(name: str) -> None:
+    s = np.full((2, 64, 256), -np.inf, DTYPES[name])
     s[:, ::2] = 1.0
-    v = np.ones((2, 256, 16), DTYPES["bf16"])
-    (found,) = hlo2tx8.compile(ATTENTION.format(t="bf16", k=256, n=16)).execute(s, v)
+    v = np.ones((2, 256, 16), DTYPES[name])
+    (found,) = hlo2tx8.compile(ATTENTION.format(t=name, k=256, n=16)).execute(s, v)
     assert np.isnan(found[:, 1::2].astype(np.float32)).all() and (found[:, ::2].astype(np.float32) == 1.0).all()
+
+
+def test_infinite_and_undefined_scores_are_as_before() -> None:
+    s = np.random.default_rng(3).standard_normal((2, 64, 256)).astype(np.float32)
+    s[0, 0, 7], s[0, 1, 8], s[1, 2, 3:] = np.inf, np.nan, -np.inf
+    (found,) = hlo2tx8.compile(ATTENTION.format(t="f32", k=256, n=16)).execute(s, np.ones((2, 256, 16), np.float32))
+    is_undefined = np.zeros((2, 64), bool)
+    is_undefined[0, :2] = True
+    assert (np.isnan(found).all(-1) == is_undefined).all() and (np.abs(found[~is_undefined] - 1) < 1e-6).all()
+
+
+@pytest.mark.parametrize("scale", [1e4, 1e8, 1e38])
+def test_large_scores_keep_their_differences(scale: float) -> None:
+    """What is subtracted has all bits of its row's maximum."""
+    rng = np.random.default_rng(5)
+    s = (rng.standard_normal((2, 64, 256)) + 2).astype(np.float32)
+    s = (np.float32(scale) * np.sign(s) + s * np.spacing(np.float32(scale)) * 8).astype(np.float32)
+    v = rng.standard_normal((2, 256, 16)).astype(np.float32)
+    (found,) = hlo2tx8.compile(ATTENTION.format(t="f32", k=256, n=16)).execute(s, v)
+    e = np.exp(s.astype(np.float64) - s.astype(np.float64).max(-1, keepdims=True))
+    np.testing.assert_allclose(found, (e / e.sum(-1, keepdims=True)) @ v.astype(np.float64), atol=4e-3)
 
 
 NORM = """HloModule norm

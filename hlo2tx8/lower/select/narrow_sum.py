@@ -19,6 +19,7 @@ from hlo2tx8.lower.select.select_reduce import ct_reduction, reduce_blocks
 from hlo2tx8.lower.select.select_rows import lies_in_blocks
 from hlo2tx8.lower.select.spread_rows import is_not_negative
 from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.select.sums_by_product import Filled, is_summed_by_product, sum_by_product
 
 NEGATIVE_ZERO = 1 << 31
 """The bits of it in FP32."""
@@ -64,8 +65,10 @@ def _is_conversion(op: Operation) -> bool:
     return isinstance(op, (xla.ElementwiseOp, arith.ExtFOp, arith.TruncFOp)) and hlo_name(op) == "convert"
 
 
-def select_narrow_sum(step: StepBuilder, source: SSAValue, narrow: NarrowSum, num_joined: int) -> SSAValue:
+def select_narrow_sum(step: StepBuilder, source: SSAValue, narrow: NarrowSum, num_joined: int, ones: Filled) -> SSAValue:
     """The narrowed sum, as a vector of the rows that `step` has; `source` is the buffer of what was widened."""
+    if is_summed_by_product(narrow.source, num_joined):
+        return sum_by_product(step, source, num_joined, storage_format(narrow.source.type), ones)
     return reduce_blocks(step, CtReduceSum, source, num_joined, storage_format(narrow.source.type))
 
 

@@ -8,13 +8,14 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.device.formats import Format
+from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.kc_move import KcVGather
 from hlo2tx8.device.isa.kc_vector import KcVAdd
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel
-from hlo2tx8.lower.element_format import Splat, Vector, format_of, storage_format, tensor_type
+from hlo2tx8.lower.element_format import Operand, PerChannel, Splat, Vector, format_of, storage_format, tensor_type
 from hlo2tx8.lower.select.index_conditions import IndexConditions, LanesMeant
 from hlo2tx8.lower.select.instruction_choice import choose, hlo_name, is_move
 from hlo2tx8.lower.select.narrow_sum import NarrowSum, narrow_sums, select_narrow_sum
@@ -38,17 +39,19 @@ from hlo2tx8.lower.select.select_memory import (
 )
 from hlo2tx8.lower.select.select_reduce import select_broadcast, select_reduce
 from hlo2tx8.lower.select.select_region import fill_region, fits_regions, truth_of
-from hlo2tx8.lower.select.select_rows import expand, is_of_rows, joined_lanes, row_step, select_reduce_lanes
+from hlo2tx8.lower.select.select_rows import expand, is_of_rows, joined_lanes, row_step, select_difference, select_reduce_lanes
 from hlo2tx8.lower.select.select_scan import select_scan_lanes
 from hlo2tx8.lower.select.select_sort import select_sort_lanes
 from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.step_builder import StepBuilder, Strip
+from hlo2tx8.lower.select.units_of_rows import load_unit, unit_counts
 from hlo2tx8.lower.vectorize.varying_lanes import Known, varying_lanes
 
 
 @dataclass
 class BoxSelector(Selector):
-    """Selects a box of dense vectors; where lanes of it are `joined`, `rows` selects what is the same in them."""
+    """Selects a box of dense vectors; where lanes of it are `joined`, `rows` selects what is the same in them. `units` are loads
+    of an element per joined lane, the same for all rows."""
 
     rows: "BoxSelector | None" = None
     joined: tuple[int, ...] = ()
@@ -56,6 +59,7 @@ class BoxSelector(Selector):
     resident: dict[SSAValue, Resident] = field(default_factory=dict[SSAValue, Resident])
     sums_of_16_bits: dict[Operation, NarrowSum] = field(default_factory=dict[Operation, NarrowSum])
     places: dict[Operation, PlaceOfExtreme] = field(default_factory=dict[Operation, PlaceOfExtreme])
+    units: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
     def select_box(self, block: Block) -> None:
         """Selects all of a box; where lanes of it are joined, what is the same in them is computed once."""
@@ -102,7 +106,7 @@ class BoxSelector(Selector):
         if narrow is not None and isinstance(op, vec.VecReduceLanesOp):
             count = prod(self.step.shape[lane] for lane in op.lanes)
             source = self.buffer(self.vector(narrow.source))
-            rows.vectors[narrow.result] = select_narrow_sum(rows.step, source, narrow, count)
+            rows.vectors[narrow.result] = select_narrow_sum(rows.step, source, narrow, count, self.filled_before_steps)
         elif any(op in (narrow.widen, narrow.narrow) for narrow in self.sums_of_16_bits.values()):
             pass  # the sum converts
         elif isinstance(op, vec.VecReduceLanesOp):
@@ -111,6 +115,8 @@ class BoxSelector(Selector):
             self.vectors.update(zip(op.res, select_scan_lanes(self, rows, op), strict=True))
         elif is_of_rows(op, self.joined, self.varying):
             rows.select_one(op)
+        elif (difference := select_difference(self, rows, op)) is not None:
+            self.vectors[op.results[0]] = difference
         else:
             self._operation(op)
 
@@ -122,7 +128,31 @@ class BoxSelector(Selector):
         """The buffer or splat of a value; a scalar is the same in all lanes."""
         if value not in self.vectors and self.rows is not None and value in self.rows.vectors:
             self.vectors[value] = expand(self, self.rows, value, storage_format(value.type))
+        if value in self.units and value not in self.vectors and isinstance(load := value.owner, vec.LoadOp):
+            self.vectors[value] = self._load(load)
         return super().vector(value)
+
+    def operand(self, value: SSAValue) -> Operand:
+        """As a unit vector where it has an element per joined lane."""
+        is_unit = value in self.units and value not in self.vectors
+        return PerChannel(self.units[value], storage_format(value.type)) if is_unit else self.vector(value)
+
+    def buffer(self, value: Operand) -> SSAValue:
+        """The vector in SPM; one per joined lane is spread over the rows."""
+        if isinstance(value, PerChannel):
+            value = next(self.vector(own) for own, unit in self.units.items() if unit is value.buffer)
+        return super().buffer(value)
+
+    def apply_per_channel(
+        self, forms: tuple[type[Instruction], type[Instruction]], a: SSAValue, unit: SSAValue, fmt: Format
+    ) -> SSAValue:
+        """One instruction on all lanes, a round per block of columns."""
+        _, vuv_loop = forms
+        dst = self.step.alloc(fmt)
+        self.step.insert(
+            vuv_loop.make(fmt=fmt, dst=dst, a=a, unit=unit, origin=self.step.origin, **unit_counts(self.step, self.joined))
+        )
+        return dst
 
     def _operation(self, op: Operation) -> None:
         match op:
@@ -135,7 +165,11 @@ class BoxSelector(Selector):
             case vec.SplatOp():
                 self.vectors[op.result] = super().vector(op.value)
             case vec.LoadOp():
-                self.vectors[op.result] = self._load(op)
+                unit = load_unit(self, op, self.joined)
+                if unit is None:
+                    self.vectors[op.result] = self._load(op)
+                else:
+                    self.units[op.result] = unit
             case vec.LoadAtOp():
                 self.vectors[op.result] = self._load_at(op)
             case vec.StoreOp():
@@ -168,6 +202,8 @@ class BoxSelector(Selector):
 
     def within(self, step: StepBuilder) -> "BoxSelector":
         """A selector for vectors of another shape that knows the same values."""
+        for value in self.units:
+            self.vector(value)
         return BoxSelector(step, self.slots, self.hoisted, self.vectors, self.sums, self.narrowed, resident=self.resident)
 
     def is_in_blocks(self, value: SSAValue) -> bool:

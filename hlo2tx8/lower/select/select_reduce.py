@@ -113,6 +113,12 @@ def reduce_blocks(step: StepBuilder, kind: type[Instruction], source: SSAValue, 
     rows = step.count()
     padded = step.alloc(fmt, step.num_lanes * PADDED)
     step.insert(_ct(kind, fmt, padded, source, ReduceDim.C, rows, 1, channels, step))
+    return compacted(step, padded, fmt)
+
+
+def compacted(step: StepBuilder, padded: SSAValue, fmt: Format) -> SSAValue:
+    """[rows][4], of which the first counts, as [rows]."""
+    rows = step.count()
     if rows == 1:
         return padded
     result = step.alloc(fmt)

@@ -18,14 +18,16 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.ct_reduce import MOST_POINTS, MOST_REDUCED, CtReduceMax, CtReduceMin, CtReduceSum
 from hlo2tx8.dialects import vec
+from hlo2tx8.dialects.vector_instructions import is_difference_of_exponents
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel, dense_strides
 from hlo2tx8.lower.element_format import Splat, Vector, storage_format
 from hlo2tx8.lower.select.padded_rows import PaddedStep
 from hlo2tx8.lower.select.select_reduce import combine, ct_reduction, halve, reduce_blocks, reduce_rows, to_outer
 from hlo2tx8.lower.select.selector import Selector
-from hlo2tx8.lower.select.spread_rows import is_spread_by_product, spread_rows
+from hlo2tx8.lower.select.spread_rows import is_spread_by_product, spread_rows, subtract_rows
 from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.select.sums_by_product import is_summed_by_product, sum_by_product
 from hlo2tx8.lower.vectorize.varying_lanes import Known, varying_lanes
 
 NEUTRAL: dict[type[Instruction], float] = {CtReduceSum: -0.0, CtReduceMax: -np.inf, CtReduceMin: np.inf}
@@ -80,6 +82,9 @@ def select_reduce_lanes(s: Selector, rows: Selector, op: vec.VecReduceLanesOp) -
     if not (in_blocks or is_inner or _is_outer(s.step.shape, op.lanes)):
         raise CompileError("E3201", f"the joined lanes {list(op.lanes)} lie between others of the box {list(s.step.shape)}")
     kind = ct_reduction(combiner, formats[0])
+    is_product = in_blocks and kind is CtReduceSum and is_summed_by_product(op.elements[0], lanes)
+    if is_product and _is_zero(rows.vector(op.init[0])):
+        return [sum_by_product(step, elements[0], lanes, formats[0], s.filled_before_steps)]
     if in_blocks and lanes > 1:
         if kind is None or lanes > MOST_REDUCED or step.num_lanes > MOST_POINTS:
             raise CompileError("E3201", "no instruction joins lanes that are in channel blocks so")
@@ -97,6 +102,11 @@ def select_reduce_lanes(s: Selector, rows: Selector, op: vec.VecReduceLanesOp) -
             elements = [to_outer(step, value, lanes, fmt) for value, fmt in zip(elements, formats, strict=True)]
         joined = halve(rows, combiner, elements, lanes, formats)
     return combine(rows, combiner, [*(rows.vector(value) for value in op.init), *joined])
+
+
+def _is_zero(initial: Vector) -> bool:
+    """Is it a zero of either sign, which changes no sum of numbers that are not negative?"""
+    return isinstance(initial, Splat) and initial.bits in (0, 1 << (8 * initial.fmt.bytes - 1))
 
 
 def _is_neutral(kind: type[Instruction], initial: Vector) -> bool:
@@ -128,6 +138,17 @@ def _is_inner(shape: Sequence[int], joined: Sequence[int]) -> bool:
 def _is_outer(shape: Sequence[int], joined: Sequence[int]) -> bool:
     """Do the joined lanes lie outside of all others?"""
     return _is_inner(shape, [lane for lane in range(len(shape)) if lane not in joined])
+
+
+def select_difference(s: Selector, rows: Selector, op: Operation) -> SSAValue | None:
+    """A vector less an element for each row as a product, None if it is none or anything else."""
+    if not is_difference_of_exponents(op) or op.operands[1] not in rows.vectors or op.operands[0] in rows.vectors:
+        return None
+    minuend, value = s.vector(op.operands[0]), rows.vectors[op.operands[1]]
+    changed = [k for k, (a, b) in enumerate(zip(s.step.shape, rows.step.shape, strict=True)) if a != b]
+    if isinstance(minuend, Splat) or isinstance(value, Splat) or not lies_in_blocks(s.step, changed):
+        return None
+    return subtract_rows(s.step, rows.step, minuend, value, s.filled_before_steps)
 
 
 def expand(s: Selector, rows: Selector, source: SSAValue, fmt: Format) -> Vector:

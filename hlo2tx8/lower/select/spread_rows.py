@@ -7,7 +7,6 @@ an element, and CT waits for it. An FP32 statistic is the sum of three numbers o
 gives is exact but for the sign of a zero, which becomes positive: it is used where nobody can tell.
 """
 
-from collections.abc import Callable
 from math import prod
 
 import numpy as np
@@ -22,11 +21,13 @@ from hlo2tx8.device.isa.ct_relation import CtEqVV
 from hlo2tx8.device.isa.lsu import TdmaGatherScatter
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.vector_instructions import rounds_to_tf32
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import Splat
 from hlo2tx8.lower.select.instruction_choice import hlo_name
 from hlo2tx8.lower.select.select_reduce import PADDED
 from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.select.sums_by_product import Filled
 
 SPREAD_FORMATS = (Format.BF16, Format.FP16, Format.FP32)
 """Formats whose elements the engine multiplies and writes without rounding, FP32 in parts."""
@@ -40,16 +41,16 @@ def is_spread_by_product(value: SSAValue, fmt: Format) -> bool:
 
 
 def is_not_negative(value: SSAValue) -> bool:
-    """Is it a sum of exponentials, converted perhaps?"""
+    """Is it a sum of exponentials, converted perhaps, or the reciprocal of a root, which is no negative zero either?"""
     owner = value.owner
     match owner:
         case vec.VecReduceLanesOp():
             first = owner.combiner.block.first_op
             adds = isinstance(first, arith.AddfOp) and first.next_op is owner.combiner.block.last_op
             return adds and all(is_not_negative(element) for element in owner.elements)
-        case math.ExpOp():
+        case math.ExpOp() | math.RsqrtOp():
             return True
-        case Operation() if _is(owner, "convert"):
+        case Operation() if _is(owner, "convert") or rounds_to_tf32(owner):
             return is_not_negative(owner.operands[0])
         case _:
             return False
@@ -71,38 +72,55 @@ def _is(op: Operation, name: str) -> bool:
     return named and hlo_name(op) == name
 
 
-def spread_rows(
-    step: StepBuilder, rows: StepBuilder, value: SSAValue, fmt: Format, ones: Callable[[Splat, int], SSAValue]
-) -> SSAValue:
-    """[rows] as [column blocks, rows, columns of a block]; `ones` gives a buffer of as many elements, filled before the steps."""
-    width = prod(a for a, b in zip(step.shape, rows.shape, strict=True) if a != b)
-    count, depth, multiplied = rows.count(), 1, fmt
+def spread_rows(step: StepBuilder, rows: StepBuilder, value: SSAValue, fmt: Format, ones: Filled) -> SSAValue:
+    """[rows] as [column blocks, rows, columns of a block]."""
+    depth, multiplied = 1, fmt
     padded = None if fmt is Format.FP32 else _as_reduced(value)
     if fmt is Format.FP32:
         padded, depth, multiplied = _in_parts(rows, value), PARTS, Format.TF32
     elif padded is None:
         padded = step.alloc(fmt, rows.num_lanes * PADDED)
-        step.move(padded, value, [BoxLevel(count, (1, PADDED))], fmt)
-    one = int.from_bytes(np.ones((), fmt.numpy_dtype).tobytes(), "little")
+        step.move(padded, value, [BoxLevel(rows.count(), (1, PADDED))], fmt)
+    return _times_row(step, rows, padded, multiplied, depth, fmt, 1.0, ones)
+
+
+def subtract_rows(step: StepBuilder, rows: StepBuilder, minuend: SSAValue, value: SSAValue, ones: Filled) -> SSAValue:
+    """A vector of FP32 in channel blocks less an element for each row: the engine goes on from it as from a partial sum."""
+    return _times_row(step, rows, _in_parts(rows, value), Format.TF32, PARTS, Format.FP32, -1.0, ones, minuend)
+
+
+def _times_row(
+    step: StepBuilder,
+    rows: StepBuilder,
+    column: SSAValue,
+    multiplied: Format,
+    depth: int,
+    fmt: Format,
+    factor: float,
+    filled: Filled,
+    start: SSAValue | None = None,
+) -> SSAValue:
+    """A column, [rows][4] of which `depth` count, times a row of equal factors, added to `start`."""
+    width = prod(a for a, b in zip(step.shape, rows.shape, strict=True) if a != b)
+    bits = int.from_bytes(np.array(factor, fmt.numpy_dtype).tobytes(), "little")
     result = step.alloc(fmt)
-    step.insert(
-        NeGemm.make(
-            fmt=fmt,
-            fmt2=multiplied,
-            dst=result,
-            left=padded,
-            right=ones(Splat(one, fmt), width * PADDED),
-            psum=result,
-            rows=count,
-            columns=width,
-            depth=depth,
-            batch=1,
-            transpose_left=0,
-            transpose_right=0,
-            accumulate=0,
-            origin=step.origin,
-        )
+    product = NeGemm.make(
+        fmt=fmt,
+        fmt2=multiplied,
+        dst=result,
+        left=column,
+        right=filled(Splat(bits, fmt), width * PADDED),
+        psum=result if start is None else start,
+        rows=rows.count(),
+        columns=width,
+        depth=depth,
+        batch=1,
+        transpose_left=0,
+        transpose_right=0,
+        accumulate=int(start is not None),
+        origin=step.origin,
     )
+    step.insert(product)
     return result
 
 
@@ -138,8 +156,10 @@ def _as_reduced(value: SSAValue) -> SSAValue | None:
     if not users or not isinstance(moved := users[-1], TdmaGatherScatter) or moved.field("dst") is not value:
         return None
     source = moved.field("src")
-    makers = [use.operation for use in source.uses] if isinstance(source, SSAValue) else []
-    if not isinstance(source, SSAValue) or not any(isinstance(op, CtReduce) and op.field("dst") is source for op in makers):
+    if not isinstance(source, SSAValue):
+        return None
+    makers = [use.operation for use in source.uses if isinstance(use.operation, CtReduce | NeGemm)]
+    if not any(op.field("dst") is source for op in makers):
         return None
     if len(users) == 1:
         moved.detach()

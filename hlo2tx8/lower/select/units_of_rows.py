@@ -1,0 +1,71 @@
+"""What each column of rows in channel blocks has once, a scale say, applied by VuV_loop.
+
+box [12, 25, 64]: blocks of columns, rows of which the last step may have fewer, columns of a block
+%b = vec.load %p2 {strides = [64, 0, 1]}       RDMA of 768, before the steps
+%y = arith.mulf %x, %b                         VuV_loop, a round per block of columns
+
+Spread over the rows it would take as much room as they do. Where steps have different numbers of rows it would lie otherwise in
+each, so each would spread it again, and the vector engine wait for that.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from hlo2tx8.device.isa.forms import UNIT_ELEMENTS
+from hlo2tx8.dialects import vec, xla
+from hlo2tx8.indexing import Const
+from hlo2tx8.lower.box_levels import BoxLevel, Size
+from hlo2tx8.lower.element_format import storage_format
+from hlo2tx8.lower.select.padded_rows import PaddedStep
+from hlo2tx8.lower.select.select_rows import is_blocked
+from hlo2tx8.lower.select.selector import Selector
+from hlo2tx8.lower.select.step_builder import StepBuilder
+
+
+def load_unit(s: Selector, op: vec.LoadOp, joined: Sequence[int]) -> SSAValue | None:
+    """The elements of the `joined` lanes, loaded before the steps; None if a load is none of those."""
+    step, strides, owner = s.step, vec.ints(op.strides), op.offset.owner
+    if isinstance(step, PaddedStep) or not is_blocked(step.shape, joined) or op.fill is not None:
+        return None
+    moving = [lane for lane, size in enumerate(step.shape) if size > 1]
+    wanted = [UNIT_ELEMENTS, *[0] * (len(moving) - 2), 1]
+    if vec.ints(op.clipped) or [strides[lane] for lane in moving] != wanted or set(step.valid) & set(joined):
+        return None
+    start = owner.map.data.results[owner.results.index(op.offset)] if isinstance(owner, xla.ApplyIndexingOp) else None
+    if not isinstance(start, Const):
+        return None
+    fmt, count = storage_format(op.result.type), step.shape[moving[0]] * UNIT_ELEMENTS
+    source = s.slots.get(op.source, op.source)
+    key = ("unit", source, start.value, fmt, count)
+    if key not in s.hoisted:
+        s.hoisted[key] = s.in_prologue(lambda: _loaded(step, source, start.value, count, op))
+    return s.hoisted[key]
+
+
+def _loaded(step: StepBuilder, source: SSAValue, start: int, count: int, op: vec.LoadOp) -> SSAValue:
+    fmt = storage_format(op.result.type)
+    buffer = step.alloc(fmt, count)
+    step.load(buffer, source, start, [BoxLevel(count, (1,))], fmt)
+    return buffer
+
+
+def unit_counts(step: StepBuilder, joined: Sequence[int]) -> dict[str, Any]:
+    """The counts of an instruction that applies such a unit to all lanes of a step."""
+    blocks = next(size for lane, size in enumerate(step.shape) if size > 1 and lane in joined)
+    return {
+        "n": _row_elements(step, joined),
+        "u": UNIT_ELEMENTS,
+        "full_n": step.count(),
+        "full_u": blocks * UNIT_ELEMENTS,
+    }
+
+
+def _row_elements(step: StepBuilder, joined: Sequence[int]) -> Size:
+    """Elements of a block of columns in all rows of this step."""
+    count: Size = UNIT_ELEMENTS
+    for lane, extent in enumerate(step.extents):
+        if lane not in joined:
+            count = step(extent, count)
+    return count
