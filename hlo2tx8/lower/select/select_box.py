@@ -147,11 +147,9 @@ class BoxSelector(Selector):
         self, forms: tuple[type[Instruction], type[Instruction]], a: SSAValue, unit: SSAValue, fmt: Format
     ) -> SSAValue:
         """One instruction on all lanes, a round per block of columns."""
-        _, vuv_loop = forms
-        dst = self.step.alloc(fmt)
-        self.step.insert(
-            vuv_loop.make(fmt=fmt, dst=dst, a=a, unit=unit, origin=self.step.origin, **unit_counts(self.step, self.joined))
-        )
+        step, dst = self.step, self.step.alloc(fmt)
+        counts = unit_counts(step, [lane for lane in range(len(step.shape)) if lane not in self.joined])
+        step.insert(forms[1].make(fmt=fmt, dst=dst, a=a, unit=unit, origin=step.origin, **counts))
         return dst
 
     def _operation(self, op: Operation) -> None:

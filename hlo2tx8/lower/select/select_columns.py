@@ -9,7 +9,6 @@ box [4, 256, 64]: blocks of columns, rows, columns of a block
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from xdsl.ir import Block, SSAValue
 
@@ -18,10 +17,10 @@ from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.forms import UNIT_ELEMENTS
 from hlo2tx8.dialects import vec
 from hlo2tx8.lower.element_format import Operand, PerChannel, Splat, storage_format
-from hlo2tx8.lower.select.channel_blocks import lanes_count
 from hlo2tx8.lower.select.select_box import BoxSelector
 from hlo2tx8.lower.select.select_rows import joined_lanes, row_step
 from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.select.units_of_rows import unit_counts
 
 
 def rows_beside_columns(block: Block, step: StepBuilder) -> tuple[int, ...]:
@@ -79,12 +78,11 @@ class ColumnSelector(BoxSelector):
     ) -> SSAValue:
         """One instruction on all lanes: `forms` are VuV and VuV_loop, a round per block of columns."""
         step, dst = self.step, self.step.alloc(fmt)
-        count, columns = step.count(), prod(size for lane, size in enumerate(step.shape) if lane not in self.joined)
+        columns = prod(size for lane, size in enumerate(step.shape) if lane not in self.joined)
         vuv, vuv_loop = forms
         if columns <= UNIT_ELEMENTS:
-            step.insert(vuv.make(fmt=fmt, dst=dst, a=a, unit=unit, n=count, u=columns, origin=step.origin))
-            return dst
-        per_round = step(lanes_count(step, self.joined), UNIT_ELEMENTS)
-        counts: dict[str, Any] = {"n": per_round, "u": UNIT_ELEMENTS, "full_n": count, "full_u": columns}
-        step.insert(vuv_loop.make(fmt=fmt, dst=dst, a=a, unit=unit, origin=step.origin, **counts))
+            step.insert(vuv.make(fmt=fmt, dst=dst, a=a, unit=unit, n=step.count(), u=columns, origin=step.origin))
+        else:
+            counts = unit_counts(step, self.joined)
+            step.insert(vuv_loop.make(fmt=fmt, dst=dst, a=a, unit=unit, origin=step.origin, **counts))
         return dst

@@ -9,6 +9,7 @@ each, so each would spread it again, and the vector engine wait for that.
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from xdsl.ir import SSAValue
@@ -16,8 +17,9 @@ from xdsl.ir import SSAValue
 from hlo2tx8.device.isa.forms import UNIT_ELEMENTS
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.indexing import Const
-from hlo2tx8.lower.box_levels import BoxLevel, Size
+from hlo2tx8.lower.box_levels import BoxLevel
 from hlo2tx8.lower.element_format import storage_format
+from hlo2tx8.lower.select.channel_blocks import lanes_count
 from hlo2tx8.lower.select.padded_rows import PaddedStep
 from hlo2tx8.lower.select.select_rows import is_blocked
 from hlo2tx8.lower.select.selector import Selector
@@ -51,21 +53,11 @@ def _loaded(step: StepBuilder, source: SSAValue, start: int, count: int, op: vec
     return buffer
 
 
-def unit_counts(step: StepBuilder, joined: Sequence[int]) -> dict[str, Any]:
-    """The counts of an instruction that applies such a unit to all lanes of a step."""
-    blocks = next(size for lane, size in enumerate(step.shape) if size > 1 and lane in joined)
+def unit_counts(step: StepBuilder, rows: Sequence[int]) -> dict[str, Any]:
+    """The counts of a VuV_loop on all lanes of a step, of which these are the rows."""
     return {
-        "n": _row_elements(step, joined),
+        "n": step(lanes_count(step, rows), UNIT_ELEMENTS),
         "u": UNIT_ELEMENTS,
         "full_n": step.count(),
-        "full_u": blocks * UNIT_ELEMENTS,
+        "full_u": prod(size for lane, size in enumerate(step.shape) if lane not in rows),
     }
-
-
-def _row_elements(step: StepBuilder, joined: Sequence[int]) -> Size:
-    """Elements of a block of columns in all rows of this step."""
-    count: Size = UNIT_ELEMENTS
-    for lane, extent in enumerate(step.extents):
-        if lane not in joined:
-            count = step(extent, count)
-    return count
