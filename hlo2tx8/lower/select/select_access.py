@@ -57,14 +57,20 @@ class Places:
 
 def same_in_all_steps(step: StepBuilder, op: vec.LoadOp) -> int | None:
     """Where a load starts that repeats some elements over lanes and is the same in every step: it is done once, before them."""
-    owner, strides = op.offset.owner, vec.ints(op.strides)
-    if not isinstance(owner, xla.ApplyIndexingOp) or op.fill is not None or vec.ints(op.clipped):
-        return None
-    start = owner.map.data.results[owner.results.index(op.offset)]
+    strides = vec.ints(op.strides)
     repeats = any(stride == 0 and size > 1 for stride, size in zip(strides, step.shape, strict=True))
     first = next((lane for lane, size in enumerate(step.shape) if size > 1), 0)
     is_prefix = all(lane == first and strides[lane] == 0 for lane in step.valid)
-    return start.value if isinstance(start, Const) and repeats and is_prefix else None
+    return constant_start(op) if repeats and is_prefix else None
+
+
+def constant_start(op: vec.LoadOp) -> int | None:
+    """Where a load of all its lanes starts, if that is the same in every step."""
+    owner = op.offset.owner
+    if not isinstance(owner, xla.ApplyIndexingOp) or op.fill is not None or vec.ints(op.clipped):
+        return None
+    start = owner.map.data.results[owner.results.index(op.offset)]
+    return start.value if isinstance(start, Const) else None
 
 
 def load_rows(walk: Walk, source: SSAValue, offset: Size, places: "Places", fmt: Format) -> SSAValue:

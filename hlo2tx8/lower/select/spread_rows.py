@@ -9,7 +9,6 @@ gives is exact but for the sign of a zero, which becomes positive: it is used wh
 
 from math import prod
 
-import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.ir import Operation, SSAValue
 
@@ -23,11 +22,10 @@ from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.vector_instructions import rounds_to_tf32
 from hlo2tx8.lower.box_levels import BoxLevel, Size
-from hlo2tx8.lower.element_format import Splat
 from hlo2tx8.lower.select.instruction_choice import hlo_name
 from hlo2tx8.lower.select.select_reduce import PADDED
 from hlo2tx8.lower.select.step_builder import StepBuilder
-from hlo2tx8.lower.select.sums_by_product import Filled
+from hlo2tx8.lower.select.sums_by_product import Filled, insert_product, splat_of
 
 SPREAD_FORMATS = (Format.BF16, Format.FP16, Format.FP32)
 """Formats whose elements the engine multiplies and writes without rounding, FP32 in parts."""
@@ -74,53 +72,31 @@ def _is(op: Operation, name: str) -> bool:
 
 def spread_rows(step: StepBuilder, rows: StepBuilder, value: SSAValue, fmt: Format, ones: Filled) -> SSAValue:
     """[rows] as [column blocks, rows, columns of a block]."""
-    depth, multiplied = 1, fmt
-    padded = None if fmt is Format.FP32 else _as_reduced(value)
-    if fmt is Format.FP32:
-        padded, depth, multiplied = _in_parts(rows, value), PARTS, Format.TF32
-    elif padded is None:
-        padded = step.alloc(fmt, rows.num_lanes * PADDED)
-        step.move(padded, value, [BoxLevel(rows.count(), (1, PADDED))], fmt)
-    return _times_row(step, rows, padded, multiplied, depth, fmt, 1.0, ones)
+    column = _in_parts(rows, value) if fmt is Format.FP32 else _as_reduced(value)
+    if column is None:
+        column = step.alloc(fmt, rows.num_lanes * PADDED)
+        step.move(column, value, [BoxLevel(rows.count(), (1, PADDED))], fmt)
+    return _times_row(step, rows, column, fmt, 1.0, ones)
 
 
-def subtract_rows(step: StepBuilder, rows: StepBuilder, minuend: SSAValue, value: SSAValue, ones: Filled) -> SSAValue:
+def subtract_rows(step: StepBuilder, rows: StepBuilder, minuend: SSAValue, value: SSAValue, filled: Filled) -> SSAValue:
     """A vector of FP32 in channel blocks less an element for each row: the engine goes on from it as from a partial sum."""
-    return _times_row(step, rows, _in_parts(rows, value), Format.TF32, PARTS, Format.FP32, -1.0, ones, minuend)
+    return _times_row(step, rows, _in_parts(rows, value), Format.FP32, -1.0, filled, minuend)
 
 
 def _times_row(
     step: StepBuilder,
     rows: StepBuilder,
     column: SSAValue,
-    multiplied: Format,
-    depth: int,
     fmt: Format,
     factor: float,
     filled: Filled,
     start: SSAValue | None = None,
 ) -> SSAValue:
-    """A column, [rows][4] of which `depth` count, times a row of equal factors, added to `start`."""
+    """A column, [rows][4] of which one counts, or the parts of FP32, times a row of equal factors, added to `start`."""
     width = prod(a for a, b in zip(step.shape, rows.shape, strict=True) if a != b)
-    bits = int.from_bytes(np.array(factor, fmt.numpy_dtype).tobytes(), "little")
-    result = step.alloc(fmt)
-    product = NeGemm.make(
-        fmt=fmt,
-        fmt2=multiplied,
-        dst=result,
-        left=column,
-        right=filled(Splat(bits, fmt), width * PADDED),
-        psum=result if start is None else start,
-        rows=rows.count(),
-        columns=width,
-        depth=depth,
-        batch=1,
-        transpose_left=0,
-        transpose_right=0,
-        accumulate=int(start is not None),
-        origin=step.origin,
-    )
-    step.insert(product)
+    result, row = step.alloc(fmt), filled(splat_of(factor, fmt), width * PADDED)
+    insert_product(step, fmt, result, column, row, (rows.count(), width, PARTS if fmt is Format.FP32 else 1), start)
     return result
 
 

@@ -15,12 +15,12 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from hlo2tx8.device.isa.forms import UNIT_ELEMENTS
-from hlo2tx8.dialects import vec, xla
-from hlo2tx8.indexing import Const
+from hlo2tx8.dialects import vec
 from hlo2tx8.lower.box_levels import BoxLevel
 from hlo2tx8.lower.element_format import storage_format
 from hlo2tx8.lower.select.channel_blocks import lanes_count
 from hlo2tx8.lower.select.padded_rows import PaddedStep
+from hlo2tx8.lower.select.select_access import constant_start
 from hlo2tx8.lower.select.select_rows import is_blocked
 from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.step_builder import StepBuilder
@@ -28,29 +28,25 @@ from hlo2tx8.lower.select.step_builder import StepBuilder
 
 def load_unit(s: Selector, op: vec.LoadOp, joined: Sequence[int]) -> SSAValue | None:
     """The elements of the `joined` lanes, loaded before the steps; None if a load is none of those."""
-    step, strides, owner = s.step, vec.ints(op.strides), op.offset.owner
-    if isinstance(step, PaddedStep) or not is_blocked(step.shape, joined) or op.fill is not None:
+    step, strides, start = s.step, vec.ints(op.strides), constant_start(op)
+    if isinstance(step, PaddedStep) or not is_blocked(step.shape, joined) or start is None:
         return None
     moving = [lane for lane, size in enumerate(step.shape) if size > 1]
     wanted = [UNIT_ELEMENTS, *[0] * (len(moving) - 2), 1]
-    if vec.ints(op.clipped) or [strides[lane] for lane in moving] != wanted or set(step.valid) & set(joined):
-        return None
-    start = owner.map.data.results[owner.results.index(op.offset)] if isinstance(owner, xla.ApplyIndexingOp) else None
-    if not isinstance(start, Const):
+    if [strides[lane] for lane in moving] != wanted or set(step.valid) & set(joined):
         return None
     fmt, count = storage_format(op.result.type), step.shape[moving[0]] * UNIT_ELEMENTS
     source = s.slots.get(op.source, op.source)
-    key = ("unit", source, start.value, fmt, count)
+
+    def load() -> SSAValue:
+        buffer = step.alloc(fmt, count)
+        step.load(buffer, source, start, [BoxLevel(count, (1,))], fmt)
+        return buffer
+
+    key = ("unit", source, start, fmt, count)
     if key not in s.hoisted:
-        s.hoisted[key] = s.in_prologue(lambda: _loaded(step, source, start.value, count, op))
+        s.hoisted[key] = s.in_prologue(load)
     return s.hoisted[key]
-
-
-def _loaded(step: StepBuilder, source: SSAValue, start: int, count: int, op: vec.LoadOp) -> SSAValue:
-    fmt = storage_format(op.result.type)
-    buffer = step.alloc(fmt, count)
-    step.load(buffer, source, start, [BoxLevel(count, (1,))], fmt)
-    return buffer
 
 
 def unit_counts(step: StepBuilder, rows: Sequence[int]) -> dict[str, Any]:
