@@ -24,7 +24,7 @@ def run_steps(op: Op, fused: FusedOp, inputs: Sequence[Tensor], rules: "Rules") 
         data = [apply_tms(step.tms.get(number, ()), held[name]) for number, name in enumerate(step.inputs)]
         if KINDS[step.type].family == "matmul":
             factors = [rules.factor(x, formats.get(name, op.intermed_df)) for x, name in zip(data, step.inputs, strict=True)]
-            made = products.product(factors[0], factors[1], is_integer)
+            made = products.product(factors[0], factors[1])
         else:
             made = _step(step, [rules.real(x) for x in data])
         made = relu(made, step.attributes)

@@ -17,15 +17,14 @@ WORDS_OF_TILE = 2048
 LAST_OF_Z, LAST_OF_TILE = 1 << 14, 1 << 15
 
 
-def product(x: Array, y: Array, is_integer: bool) -> Array:
-    """x[z] @ y[z], summed in float32, in float64 of arrays in that, and of integers without rounding.
+def product(x: Array, y: Array) -> Array:
+    """x[z] @ y[z], by numpy summed in float64 and rounded once, so that it is the same for parts of a product and on each processor.
 
     Chips multiply what arrays hold, which may be narrower; labels of integers may be of floats.
     """
     y = y[: x.shape[0]]
     if is_known(x):
-        wide = np.float64 if is_integer else x.dtype
-        return np.matmul(x.astype(wide, copy=False), y.astype(wide, copy=False)).astype(x.dtype, copy=False)
+        return np.matmul(x.astype(np.float64, copy=False), y.astype(np.float64, copy=False)).astype(x.dtype, copy=False)
     from jax import lax
 
     sums = np.int32 if {x.dtype.kind, y.dtype.kind} <= {"i", "u"} else np.float32
@@ -42,7 +41,7 @@ def matmul(op: Op, inputs: Sequence[Array], lists: Sequence[Array] | None, is_in
         made = sparse(op, inputs[0], inputs[1], lists)
         others.pop(0)
     else:
-        made = product(inputs[0], inputs[1], is_integer)
+        made = product(inputs[0], inputs[1])
         if given.get("accumulate"):
             group = given.get("z", made.shape[0])
             made = made.reshape(-1, group, *made.shape[1:]).sum(axis=1, dtype=made.dtype)
@@ -62,7 +61,7 @@ def depthwise(op: Op, inputs: Sequence[Array]) -> Array:
     z, rows = x.shape[:2]
     xs = x.reshape(z, rows, taps, columns, TILE).transpose(0, 3, 1, 2, 4).reshape(z * columns, rows, taps * TILE)
     ws = w[:z].reshape(z, taps, TILE, columns, TILE).transpose(0, 3, 1, 2, 4).reshape(z * columns, taps * TILE, TILE)
-    made = product(xs, ws, is_integer=False)
+    made = product(xs, ws)
     made = made.reshape(z, columns, rows, TILE).transpose(0, 2, 1, 3).reshape(z, rows, columns * TILE)
     return made + tile_broadcast(bias[0], "r") if bias else made
 
@@ -99,7 +98,7 @@ def sparse(op: Op, weights: Array, activations: Array, lists: Sequence[Array]) -
         share = lines[:, :, slab * width // len(lists) : (slab + 1) * width // len(lists)]
         if not is_known(lines):
             n = xp(lines)
-            each = product(n.take(tiles, tile, axis=0, mode="clip"), n.take(share, line, axis=0, mode="clip"), is_integer=False)
+            each = product(n.take(tiles, tile, axis=0, mode="clip"), n.take(share, line, axis=0, mode="clip"))
             made.append(n.zeros((op.t * op.shape.rt, *each.shape[1:]), np.float32).at[row].add(each, mode="drop"))
             continue
         if line.size and line.max() >= len(lines):

@@ -44,7 +44,7 @@ static void loop(struct model *m, struct timed_tile *b, const struct timed_step 
         b->at = s->target + 1;
         return;
     }
-    b->frames[b->depth++] = (struct frame){b->at, lo, by.value > 1 ? by.value : 1, turns, 0, NULL, 0, NULL};
+    b->frames[b->depth++] = (struct frame){b->at, lo, by.value > 1 ? by.value : 1, turns, 0, NULL, 0, NULL, 0, m->serial};
     begin_turn(m, b, b->at, s->before);
 }
 
@@ -59,10 +59,11 @@ static void turn(struct model *m, struct timed_tile *b, const struct timed_step 
     int before = s->before;
     const int at = b->at;
     f->turn++;
-    if (f->turn < f->total && b == lead_of(m)) {
+    const int leads = b == lead_of(m);
+    if (f->turn < f->total && (leads || is_quiet(m, f))) {
         spend(m, b, at, 0, before);
         before = 0;
-        end_turn(m, b, f);
+        (leads ? end_turn : end_own_turn)(m, b, f);
     }
     if (f->turn < f->total) {
         begin_turn(m, b, at, before);

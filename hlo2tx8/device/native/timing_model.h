@@ -85,7 +85,7 @@ struct mark {
 
 struct probe {
     i64 period, turn;
-    int is_settled;
+    int is_settled, is_own; /* of a tile by itself, beside the one that leads */
     struct mark must_equal;
     double cycles, clocks[NUM_CLOCKS], moved[NUM_FLUIDS], bytes[MAX_TIMED_TILES][QUEUED_ENGINES], links[MAX_TIMED_TILES][LINKS_OF_TILE];
     int depth[MAX_TIMED_TILES];
@@ -102,6 +102,8 @@ struct frame {
     struct mark *marks;
     int num_marks;
     struct probe *probe;
+    i64 quiet_turn; /* since which nothing was issued anywhere: `quiet_serial` is what it was */
+    u64 quiet_serial;
 };
 
 /* What a tile does next where nobody has the program: cycles of scalars before it, then an instruction, a wait for a mask of engines or a
@@ -227,4 +229,6 @@ i64 repeats(const struct cursor *c, i64 count);
 
 /* timing_steady.c: loops in a steady state. */
 void end_turn(struct model *m, struct timed_tile *b, struct frame *f);
+int is_quiet(const struct model *m, struct frame *f);
+void end_own_turn(struct model *m, struct timed_tile *b, struct frame *f);
 void drop_frame(struct frame *f);

@@ -249,11 +249,13 @@ static void skip_turns(struct model *m, struct timed_tile *lead, struct frame *f
     }
 }
 
+static i64 long_period(int rotation) { return (LONG_PERIOD / rotation + (LONG_PERIOD % rotation > 0)) * rotation; }
+
 void end_turn(struct model *m, struct timed_tile *b, struct frame *f) {
     if (f->probe) {
         struct probe *const p = f->probe;
         if (f->turn < p->turn + p->period) return;
-        int repeats = !p->is_settled;
+        int repeats = !p->is_settled && (!p->is_own || runs_alone(m, b, p));
         if (p->is_settled) {
             struct mark mark = take_mark(m, b);
             repeats = equals(&mark, &p->must_equal) && fabs(mark.now - p->must_equal.now - p->cycles) < CLOSE_CYCLES;
@@ -278,7 +280,26 @@ void end_turn(struct model *m, struct timed_tile *b, struct frame *f) {
         return;
     }
     if (f->num_marks >= MOST_TURNS) {
-        begin_probe(m, b, f, -(-LONG_PERIOD / rotation) * rotation + (LONG_PERIOD % rotation ? rotation : 0), NULL, 0.0);
+        begin_probe(m, b, f, long_period(rotation), NULL, 0.0);
         drop_marks(f);
     }
+}
+
+/* Has nobody issued anything for many turns of the loop, or is that being probed? */
+int is_quiet(const struct model *m, struct frame *f) {
+    if (f->quiet_serial != m->serial) f->quiet_serial = m->serial, f->quiet_turn = f->turn;
+    return f->probe || f->turn - f->quiet_turn >= MOST_TURNS;
+}
+
+/* Of a tile that does not lead: others may lead for long and wait meanwhile. */
+void end_own_turn(struct model *m, struct timed_tile *b, struct frame *f) {
+    if (!f->probe) {
+        begin_probe(m, b, f, long_period(m->s->steps[f->loop].rotation), NULL, 0.0);
+        f->probe->is_own = 1;
+        return;
+    }
+    if (f->turn < f->probe->turn + f->probe->period) return;
+    if (f->probe->is_own && runs_alone(m, b, f->probe)) skip_turns(m, b, f, f->probe);
+    drop_probe(f);
+    f->quiet_turn = f->turn;
 }
