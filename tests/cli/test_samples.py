@@ -3,6 +3,7 @@
 import json
 import re
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,10 @@ from xdsl.dialects import get_all_dialects
 from xdsl.parser import Parser
 
 import hlo2tx8
+from hlo2tx8.compiler.driver import load_source, lower_stages
+from hlo2tx8.compiler.pipeline import last_stages
 from hlo2tx8.errors import ContainerError, InputError
+from hlo2tx8.options import Level, Options
 from hlo2tx8.tools.main import main
 from hlo2tx8.tools.universe import UNIVERSE
 
@@ -21,6 +25,7 @@ LARGE = ("gelu_bf16.hlo", "gelu_f32.hlo")
 FILES = [f for f in sorted(SAMPLES.rglob("*")) if f.suffix in (".hlo", ".mlir")]
 SMALL = [f for f in FILES if f.name not in LARGE]
 GELU = SAMPLES / "elementwise" / "gelu_bf16_small.hlo"
+LEVELS = ["hlo", "fused", "loops", "flat", "vector", "scheduled"]
 
 
 def name(path: Path) -> str:
@@ -35,26 +40,46 @@ def test_sample_agrees_with_the_reference(file: Path, capsys: pytest.CaptureFixt
     assert error.endswith("0/2 runs failed.\n")
 
 
-@pytest.mark.parametrize("level", ["hlo", "fused", "loops", "flat", "vector", "scheduled"])
 @pytest.mark.parametrize("file", SMALL, ids=name)
-def test_sample_runs_at_every_level(file: Path, level: str, capsys: pytest.CaptureFixture[str]):
-    assert main(["run", str(file), f"--level={level}"]) == 0, capsys.readouterr().err
+def test_sample_runs_at_every_level(file: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["run", str(file), "--level=all"]) == 0, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("level", ["hlo", "fused", "loops", "flat", "vector", "scheduled"])
-@pytest.mark.parametrize("file", SMALL, ids=name)
-def test_what_until_prints_parses_back(file: Path, level: str, capsys: pytest.CaptureFixture[str]):
-    assert main(["compile", f"--until={level}", str(file)]) == 0
-    text = capsys.readouterr().out.removesuffix("\n")
+@pytest.mark.parametrize("level", LEVELS)
+def test_one_level_is_run_and_printed(level: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["run", str(GELU), f"--level={level}"]) == 0, capsys.readouterr().err
+    assert capsys.readouterr().err.endswith("0/1 runs failed.\n")
+    assert main(["compile", f"--until={level}", str(GELU)]) == 0
+    assert capsys.readouterr().out == texts_of(GELU)[level] + "\n"
+
+
+@cache
+def parsing() -> Context:
+    """Everything that IR of ours may contain."""
     ctx = Context()
     for dialect, make in UNIVERSE.all_dialects.items():
         ctx.register_dialect(dialect, make)
     for dialect, make in get_all_dialects().items():
         if dialect not in ctx.registered_dialect_names:
             ctx.register_dialect(dialect, make)
-    module = Parser(ctx, text).parse_module()
-    module.verify()
-    assert str(module) == text
+    return ctx
+
+
+def texts_of(file: Path) -> dict[str, str]:
+    """The IR by level, of a module that is lowered once."""
+    last = last_stages(Options(until=Level.SCHEDULED))
+    stages = lower_stages(load_source(file), Options(until=Level.SCHEDULED))
+    return {stage.after.name.lower(): str(module) for stage, module in stages if stage is last[stage.after]}
+
+
+@pytest.mark.parametrize("file", SMALL, ids=name)
+def test_what_levels_print_parses_back(file: Path):
+    texts = texts_of(file)
+    assert list(texts) == LEVELS
+    for text in texts.values():
+        module = Parser(parsing(), text).parse_module()
+        module.verify()
+        assert str(module) == text
 
 
 TWO_REFUSED = """HloModule two
