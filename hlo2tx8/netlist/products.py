@@ -18,7 +18,7 @@ LAST_OF_Z, LAST_OF_TILE = 1 << 14, 1 << 15
 
 
 def product(x: Array, y: Array) -> Array:
-    """x[z] @ y[z], by numpy summed in float64 and rounded once, so that it is the same for parts of a product and on each processor.
+    """x[z] @ y[z], by numpy summed in float64 and rounded once, so that it is the same for parts of a product, on each processor.
 
     Chips multiply what arrays hold, which may be narrower; labels of integers may be of floats.
     """

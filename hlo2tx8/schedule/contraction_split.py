@@ -6,8 +6,9 @@ Lanes are in the order in which the matrix engine writes: blocks of 64 columns, 
 Columns that are no whole number of blocks are a loop of their own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 
 from hlo2tx8.device.alike_loads import is_spread, spread_cycles
@@ -32,8 +33,12 @@ PART_BYTES = 2
 """Of a part of a factor."""
 ABOUT = 1.1
 """What the estimate is good for."""
+NEARLY = 1.05
+"""The same between ways to cut a plane that windows go over."""
 SIZES = (8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048)
 """Rows and columns of a block that are tried."""
+PARTS_OF_HEIGHT, PARTS_OF_WIDTH = (2, 4, 8, 16), (2, 4)
+"""In which a plane that windows go over is cut, besides cuts in whole lines."""
 MOST_EVEN = 8
 """Steps of a tile for which rows that all tiles have equally many of are tried too."""
 
@@ -227,9 +232,17 @@ def split_part(
 def _best_first(part: ContractionPart, found: Sequence[Blocking], work: ContractionWork, rates: Rates) -> list[Blocking]:
     """By their cycles; but of those about as good as the first, one that has work for the most tiles comes before it.
 
-    With windows the cycles count alone: windows go over what a step has of the plane, and a row may be too little.
+    With windows the cycles count alone: windows go over what a step has of the plane, and a row may be too little. Parts of lines
+    that follow each other have to be better than whole lines by what estimates of the two differ in.
     """
-    by_cycles = sorted(found, key=lambda blocking: blocking.cycles)
+    plane = _planes(part) if work.lines else []
+
+    def cycles(blocking: Blocking) -> float:
+        high, wide = (blocking.box[dim] for dim in plane) if len(plane) == 2 else (1, 1)
+        is_rectangle = high > 1 and wide < part.shape[plane[1]]
+        return blocking.cycles * (NEARLY if is_rectangle else 1.0)
+
+    by_cycles = sorted(found, key=cycles)
     if work.lines or not found:
         return by_cycles
     good = [blocking for blocking in found if blocking.cycles <= ABOUT * by_cycles[0].cycles]
@@ -297,7 +310,18 @@ def _boxes(part: ContractionPart, lines: Sequence[Line], rates: Rates, most_elem
             _fill(box, shape, columns, max(1, num_columns // BLOCK), 1)
             if not most_elements or prod(box) <= most_elements or not found:
                 found[tuple(box)] = None
+    if lines and len(rows) == 2:
+        found |= dict.fromkeys(box for box in _rectangles(found, shape, rows) if not most_elements or prod(box) <= most_elements)
     return list(found)
+
+
+def _rectangles(boxes: Iterable[Sequence[int]], shape: Sequence[int], plane: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """The boxes with parts of a plane that are not as wide as it: they read fewer elements twice than lines do."""
+    for box in boxes:
+        for high, wide in product(PARTS_OF_HEIGHT, PARTS_OF_WIDTH):
+            part = list(box)
+            part[plane[0]], part[plane[1]] = -(-shape[plane[0]] // high), -(-shape[plane[1]] // wide)
+            yield tuple(part)
 
 
 def _even_sizes(sizes: Sequence[int], rates: Rates, *, is_of_lines: bool) -> list[int]:

@@ -2,9 +2,9 @@
 
 A buffer lives from its first to its last access in program order; one that is allocated outside of a loop lives through the
 whole loop; so do small ones of a group's steps, which would else wait until another engine is done with what has been in their
-place. A small one that only the kernel core accesses has a place of its own all the time, so that the core, whose accesses the
-queues do not order, need not wait for engines that had the place before. Buffers are placed by decreasing size at the lowest gap
-among those alive at the same time.
+place, and small ones from in front of the loop, for whose place its first loads would wait. A small one that only the kernel core
+accesses has a place of its own all the time, so that the core, whose accesses the queues do not order, need not wait for engines
+that had the place before. Buffers are placed by decreasing size at the lowest gap among those alive at the same time.
 
     %b = spm.alloc {size = 512, copies = 2}      %a = arith.constant 65536 : index
     %t = spm.turn %b, %s                    →    %t = xla.apply_indexing #map<(s) -> (s mod 2 * 512 + 65536)>(%s)
@@ -167,6 +167,7 @@ def live_ranges(function: func.FuncOp) -> dict[SSAValue, LiveRange]:
 def _number(block: Block, position: int, ranges: dict[SSAValue, LiveRange], around: frozenset[SSAValue]) -> int:
     """Numbers the ops of a block from `position` on; `around` are the buffers allocated in the blocks around it."""
     allocated = around | {op.result for op in block.ops if isinstance(op, spm.AllocOp)}
+    loop_before = position
     for op in block.ops:
         position += 1
         if op.regions:
@@ -177,10 +178,14 @@ def _number(block: Block, position: int, ranges: dict[SSAValue, LiveRange], arou
             if isinstance(op, scf.ForOp):
                 is_step = xla.ROW_STEPS in op.attributes
                 for buffer in [
-                    b for b, r in ranges.items() if r.end > start and (b in allocated or b in known or (is_step and _is_small(b)))
+                    b
+                    for b, r in ranges.items()
+                    if (r.end > start and (b in allocated or b in known or (is_step and _is_small(b))))
+                    or (r.start > loop_before and b in allocated and _is_small(b))
                 ]:
                     old = ranges[buffer]
                     ranges[buffer] = LiveRange(min(old.start, start), position)
+                loop_before = position
             continue
         if isinstance(op, (spm.AllocOp, spm.TurnOp, spm.OffsetOp)):
             continue

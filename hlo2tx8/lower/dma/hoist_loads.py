@@ -9,25 +9,28 @@ Before:                                            After:
     }                                                  }
 
 A buffer is hoisted with all that writes it: loads of tensors that the loop does not write, memsets, moves from buffers that are
-hoisted too, and loops of these that write nothing else. Loads of a group's only step leave its loop too, so that they can be those
-of a chunk, and run a chunk ahead.
+hoisted too, and loops of these that write nothing else. What is under a condition that no turn meets if the first one does not, as
+where a tile has fewer steps than others, is loaded if the first turn meets it. Loads of a group's only step leave its loop too, so
+that they can be those of a chunk, and run a chunk ahead.
 """
 
 from dataclasses import dataclass
 
+from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
-from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.indexing import Dim, Sym
-from hlo2tx8.lower.dma.slices import buffers_of, instructions_in, is_inside, turns_of, writers_in
+from hlo2tx8.lower.dma.slices import buffers_of, constant_of, instructions_in, is_inside, turns_of, writers_in
 
 MOVES = (Rdma, TdmaMemset, TdmaGatherScatter)
 """What may write a buffer that is hoisted."""
@@ -43,15 +46,35 @@ class HoistLoadsPass(ModulePass):
         for function in defined_functions(op):
             for loop in reversed([o for o in nested_ops(function) if isinstance(o, scf.ForOp)]):
                 if (turns_of(loop) or 0) > (xla.ROW_STEPS not in loop.attributes):
-                    _Hoisting(loop).run()
+                    _Hoisting(loop, None).run()
+                    for guard in [o for o in loop.body.block.ops if isinstance(o, scf.IfOp) and _is_met_first(o, loop)]:
+                        _Hoisting(loop, guard).run()
+
+
+def _is_met_first(guard: scf.IfOp, loop: scf.ForOp) -> bool:
+    """Is a condition of each turn, that something is left to do, met by the first one if by any?"""
+    condition = guard.cond.owner
+    if guard.results or guard.false_region.blocks or not isinstance(condition, arith.CmpiOp):
+        return False
+    left, predicate = condition.lhs.owner, arith.CMPI_COMPARISON_OPERATIONS[condition.predicate.value.data]
+    if not isinstance(left, vec.ExtentOp) or left.kind.data != "min" or predicate != "sgt" or constant_of(condition.rhs) != 0:
+        return False
+    if any(isinstance(value.owner, Operation) and is_inside(value.owner, loop) for value in left.ivs):
+        return False
+    map = left.map.data
+    leaves = [*(Dim(i) for i in range(len(map.dims))), *(Sym(i) for i in range(len(left.ivs) - len(map.dims)))]
+    turn = {leaf for leaf, value in zip(leaves, left.ivs, strict=True) if value is loop.body.block.args[0]}
+    terms = [term for result in map.results for term in result.affine_terms()[1].items()]
+    return all(factor <= 0 if term in turn else turn.isdisjoint(term.leaves()) for term, factor in terms)
 
 
 class _Hoisting:
-    """What can leave one loop."""
+    """What can leave one loop, of its body or of what is under a condition there."""
 
-    def __init__(self, loop: scf.ForOp) -> None:
-        self.loop = loop
-        self.body: Block = loop.body.block
+    def __init__(self, loop: scf.ForOp, guard: scf.IfOp | None) -> None:
+        self.loop, self.guard = loop, guard
+        self.body: Block = loop.body.block if guard is None else guard.true_region.block
+        self.around: list[Block] = list(dict.fromkeys((loop.body.block, self.body)))
         self.stored = {op.field("slot") for op in instructions_in(loop) if isinstance(op, Wdma)}
         self.writers = writers_in(loop)
         self.known: dict[SSAValue, bool] = {}
@@ -67,20 +90,24 @@ class _Hoisting:
         needed: set[Operation] = set()
         for op in moved:
             self._collect(op, needed)
-        parent = self.loop.parent_block()
-        assert parent is not None
-        mapping: dict[SSAValue, SSAValue] = {self.body.args[0]: self.loop.lb}
+        mapping: dict[SSAValue, SSAValue] = {self.loop.body.block.args[0]: self.loop.lb}
+        place = front = Builder(InsertPoint.before(self.loop))
+        if self.guard is not None:
+            self._collect_value(self.guard.cond, needed)
         gone = {*moved}
-        for op in list(self.body.ops):
-            if op not in needed:
-                continue
-            new = op.clone(value_mapper=mapping)
-            parent.insert_op_before(new, self.loop)
-            for old, value in zip(op.results, new.results, strict=True):
-                value.name_hint = old.name_hint
-            if op in gone:
+        for block in self.around:
+            if self.guard is not None and block is self.body:
+                place = Builder(InsertPoint.at_end(Block()))
+            for op in [op for op in block.ops if op in needed]:
+                new = (front if isinstance(op, spm.AllocOp) else place).insert(op.clone(value_mapper=mapping))
                 for old, value in zip(op.results, new.results, strict=True):
-                    old.replace_all_uses_with(value)
+                    value.name_hint = old.name_hint
+                    if op in gone:
+                        old.replace_all_uses_with(value)
+        if self.guard is not None:
+            inside = place.insertion_point.block
+            inside.add_op(scf.YieldOp())
+            front.insert(scf.IfOp(mapping[self.guard.cond], [], Region(inside)))
         for op in reversed(list(self.body.ops)):
             if op in gone:
                 op.detach()
@@ -114,7 +141,7 @@ class _Hoisting:
         return len(buffers) == 1 and all(self._is_move(each) for each in instructions_in(around))
 
     def _is_move(self, op: Instruction) -> bool:
-        if not isinstance(op, MOVES) or isinstance(op.parent_op(), scf.IfOp):
+        if not isinstance(op, MOVES) or (isinstance(op.parent_op(), scf.IfOp) and op.parent_op() is not self.guard):
             return False
         if isinstance(op, Rdma) and op.field("slot") in self.stored:
             return False
@@ -123,7 +150,7 @@ class _Hoisting:
 
     def _is_invariant(self, value: SSAValue) -> bool:
         """Does a value of the loop's body not depend on the turn? Those of loops inside, which move as a whole, do not."""
-        if value is self.body.args[0]:
+        if value is self.loop.body.block.args[0]:
             return False
         owner = value.owner
         if not isinstance(owner, Operation) or not is_inside(owner, self.loop):
@@ -147,5 +174,8 @@ class _Hoisting:
             return
         needed.add(op)
         for value in (operand for inner in nested_ops(op) for operand in inner.operands):
-            if isinstance(value.owner, Operation) and value.owner.parent is self.body:
-                self._collect(value.owner, needed)
+            self._collect_value(value, needed)
+
+    def _collect_value(self, value: SSAValue, needed: set[Operation]) -> None:
+        if isinstance(value.owner, Operation) and value.owner.parent in self.around:
+            self._collect(value.owner, needed)

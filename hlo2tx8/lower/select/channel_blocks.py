@@ -40,7 +40,7 @@ def from_lanes(step: StepBuilder, vector: SSAValue, matrix: Matrix, fmt: Format,
     """A vector as the engine reads it."""
     if matrix.lies_as(multiplied):
         return vector
-    layout = _layout(step, matrix, multiplied)
+    layout = layout_of(step, matrix, multiplied)
     buffer = step.alloc(fmt, layout.size_bytes // fmt.bytes)
     for block in layout.blocks():
         levels = [BoxLevel(matrix.points, (layout.channels, block.width)), BoxLevel(block.channels, (1, 1))]
@@ -52,7 +52,7 @@ def to_lanes(step: StepBuilder, buffer: SSAValue, matrix: Matrix, fmt: Format) -
     """What the engine wrote as a dense vector of the box."""
     if matrix.lies_as(fmt):
         return buffer
-    layout = _layout(step, matrix, fmt)
+    layout = layout_of(step, matrix, fmt)
     vector = step.alloc(fmt)
     for block in layout.blocks():
         levels = [BoxLevel(matrix.points, (block.width, layout.channels)), BoxLevel(block.channels, (1, 1))]
@@ -79,7 +79,7 @@ def lanes_count(step: StepBuilder, lanes: Sequence[int]) -> Size:
     return count
 
 
-def _layout(step: StepBuilder, matrix: Matrix, fmt: Format) -> Blocked:
+def layout_of(step: StepBuilder, matrix: Matrix, fmt: Format) -> Blocked:
     """The layout of the largest such matrix."""
     if matrix.is_blocked or not isinstance(matrix.channels, int) or matrix.batch != 1:
         raise EngineOrderError("E3208", f"no moves bring {matrix} into channel blocks")

@@ -28,9 +28,8 @@ from hlo2tx8.lower.select.select_index import index_vector, mask
 from hlo2tx8.lower.select.select_loop import select_loop
 from hlo2tx8.lower.select.select_memory import (
     MAX_GATHER_BYTES,
-    Clip,
-    bound_of,
     clipped_box,
+    clips_of,
     iota_sum,
     load_box,
     place,
@@ -258,10 +257,7 @@ class BoxSelector(Selector):
             if key not in self.hoisted:
                 self.hoisted[key] = self.in_prologue(lambda: load_box(step, source, start, strides, clipped_box(step, ()), fmt))
             return self.hoisted[key]
-        clips = [
-            Clip(lane, *(bound_of(value, self.slots) for value in (lo, hi)))
-            for lane, lo, hi in zip(vec.ints(op.clipped), op.lower, op.upper, strict=True)
-        ]
+        clips = clips_of(op, self.slots)
         box = clipped_box(step, clips)
         if not clips:
             return load_box(step, source, offset, strides, box, fmt)

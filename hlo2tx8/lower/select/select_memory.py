@@ -51,6 +51,12 @@ def bound_of(value: SSAValue, slots: Mapping[SSAValue, SSAValue]) -> Size:
     return slots[value] if constant is None else constant
 
 
+def clips_of(op: vec.LoadOp, slots: Mapping[SSAValue, SSAValue]) -> list[Clip]:
+    """The lanes that a load has."""
+    bounds = zip(vec.ints(op.clipped), op.lower, op.upper, strict=True)
+    return [Clip(lane, bound_of(lower, slots), bound_of(upper, slots)) for lane, lower, upper in bounds]
+
+
 def clipped_box(step: StepBuilder, clips: Sequence[Clip]) -> Box:
     """The box of a step, cut down to the clips."""
     starts: list[Size] = [0] * len(step.shape)
@@ -130,9 +136,9 @@ def _permute(
     to_iteration_order: bool,
 ) -> None:
     """Between a vector that is dense in iteration order and one whose dimensions follow each other in `order`."""
-    dense = _dense(step, extents)
+    dense = dense_strides(step, extents)
     ordered: list[Size] = [0] * len(extents)
-    for k, stride in zip(order, _dense(step, [extents[k] for k in order]), strict=True):
+    for k, stride in zip(order, dense_strides(step, [extents[k] for k in order]), strict=True):
         ordered[k] = stride
     read, write = (ordered, dense) if to_iteration_order else (dense, ordered)
     step.move(dst, src, [BoxLevel(e, (r, w)) for e, r, w in zip(extents, read, write, strict=True)], fmt)
@@ -145,7 +151,8 @@ def _static_size(step: StepBuilder, strides: Sequence[int]) -> int:
     return size
 
 
-def _dense(step: StepBuilder, extents: Sequence[Size]) -> list[Size]:
+def dense_strides(step: StepBuilder, extents: Sequence[Size]) -> list[Size]:
+    """Elements between neighbours along each dimension of a vector without gaps."""
     strides: list[Size] = []
     running: Size = 1
     for extent in reversed(extents):
@@ -155,7 +162,7 @@ def _dense(step: StepBuilder, extents: Sequence[Size]) -> list[Size]:
 
 
 def _expand(step: StepBuilder, src: SSAValue, distinct: Sequence[Size], extents: Sequence[Size], fmt: Format) -> SSAValue:
-    read, write = _dense(step, distinct), _dense(step, extents)
+    read, write = dense_strides(step, distinct), dense_strides(step, extents)
     levels = [BoxLevel(extent, (0 if d == 1 else r, w)) for extent, d, r, w in zip(extents, distinct, read, write, strict=True)]
     dst = step.alloc(fmt)
     step.move(dst, src, levels, fmt)
@@ -164,7 +171,7 @@ def _expand(step: StepBuilder, src: SSAValue, distinct: Sequence[Size], extents:
 
 def place(step: StepBuilder, dst: SSAValue, src: SSAValue, box: Box, fmt: Format) -> None:
     """Puts a dense box into its lanes of a whole vector."""
-    read, write = _dense(step, box.extents), _dense(step, step.extents)
+    read, write = dense_strides(step, box.extents), dense_strides(step, step.extents)
     at: Size = 0
     for start, stride in zip(box.starts, write, strict=True):
         at = step.add(at, step(start, stride))
@@ -179,7 +186,7 @@ def _reorder(step: StepBuilder, src: SSAValue, extents: Sequence[Size], strides:
         n = step(n, extent)
     start: Size = 0
     terms: list[tuple[Size, Size, Size]] = []
-    dense = _dense(step, extents)
+    dense = dense_strides(step, extents)
     for extent, stride, size in zip(extents, strides, dense, strict=True):
         if extent == 1:
             continue
@@ -221,5 +228,5 @@ def lane_terms(step: StepBuilder, expr: Expr) -> tuple[Expr, list[tuple[Size, Si
 
 def stride_terms(step: StepBuilder, strides: Sequence[int]) -> list[tuple[Size, Size, Size]]:
     """sum(strides[k] * lk) as iota terms."""
-    dense, extents = _dense(step, step.extents), (step.shape[0], *step.extents[1:]) if step.shape else ()
+    dense, extents = dense_strides(step, step.extents), (step.shape[0], *step.extents[1:]) if step.shape else ()
     return [(dense[k], extents[k], stride) for k, stride in enumerate(strides) if stride and step.shape[k] != 1]

@@ -14,6 +14,7 @@ from hlo2tx8.dialects.xla_dot import yielded
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.element_format import format_of
 from hlo2tx8.lower.select.channel_blocks import Matrix, from_lanes, lanes_count
+from hlo2tx8.lower.select.padded_blocks import load_padded_blocks
 from hlo2tx8.lower.select.selector import Selector, Side
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
@@ -49,10 +50,7 @@ def select_side(s: Selector, op: vec.VecDotOp, number: int, lanes: Lanes) -> Sid
     """Instructions for rows (0) or columns (1)."""
     block, order = ((op.row.block, vec.ints(op.row_lanes)), (op.column.block, vec.ints(op.column_lanes)))[number]
     inner = s.within(_side_step(s.step, op, number, order))
-    inner.select(block)
-    vector = inner.buffer(inner.vectors[yielded(block)])
     step = inner.step
-    s.step.origin = step.origin
     taps = len(op.window_list)
     own = [i for i, lane in enumerate(order) if lane not in lanes.batch]
     last = own[-1]
@@ -76,6 +74,12 @@ def select_side(s: Selector, op: vec.VecDotOp, number: int, lanes: Lanes) -> Sid
     counts = [lanes_count(step, part) for part in (outer, points, [*blocks, *inner_lanes])]
     matrix = Matrix(counts[0], counts[1], counts[2], width, is_blocked)
     fmt, multiplied = format_of(op.element_type), MULTIPLIED[format_of(op.element_type)]
+    if op.num_parts == 1 and (padded := load_padded_blocks(inner, block, matrix, multiplied)) is not None:
+        s.step.origin = step.origin
+        return Side((padded,), multiplied, is_transposed, order, step)
+    inner.select(block)
+    vector = inner.buffer(inner.vectors[yielded(block)])
+    s.step.origin = step.origin
     vectors = [vector]
     if op.num_parts > 1:
         fmt = multiplied = Format.BF16

@@ -14,6 +14,7 @@ the depth is contiguous in memory it is the channels, else the innermost rows or
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 from xdsl.builder import Builder
@@ -118,7 +119,25 @@ def _with_lanes(box: BoxBuilder) -> tuple[Variable, ...]:
     """The variables of a step, in the ranges in which it has any lanes: tiles without work compute none."""
     uppers = [upper for clip in box.guard.clips for upper in clip.upper]
     constraints = tuple((upper, Interval(1, max(1, box.space.bounds(upper).hi))) for upper in uppers)
-    return IndexingMap(box.space.fixed, (), (), (), constraints).simplify().dims
+    fixed = IndexingMap(box.space.fixed, (), (), (), constraints).simplify().dims
+    for number in range(len(fixed)):
+        for upper in uppers:
+            fixed = _without_end(fixed, number, upper)
+    return fixed
+
+
+def _without_end(fixed: tuple[Variable, ...], number: int, upper: Expr) -> tuple[Variable, ...]:
+    """The variables, one without those of its last values with which `upper` is never positive."""
+    own = fixed[number]
+
+    def between(low: int, high: int) -> tuple[Variable, ...]:
+        return (*fixed[:number], replace(own, lo=low, hi=high), *fixed[number + 1 :])
+
+    low, high = own.lo, own.hi + 1  # all values from `high` on can be left out; the first one stays
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if LaneSpace(between(middle, own.hi), ()).bounds(upper).hi < 1 else (middle, high)
+    return between(own.lo, high - 1)
 
 
 class _Side:

@@ -89,3 +89,45 @@ func.func @turned(%p0: tensor<4096xbf16>, %p1: tensor<4096xbf16>, %r0: tensor<40
 // CHECK-NOT:       slot(%p0
 // CHECK:           scf.for
 // CHECK:             tx8.RDMA_load {{.*}}slot(%p1
+
+// -----
+
+// Tiles that have fewer steps than others load what all their steps read in the first one, if they have one. A condition that may be
+// met later only is no reason to load anything before.
+
+func.func @fewer(%p0: tensor<4096xbf16>, %p1: tensor<4096xbf16>, %r0: tensor<4096xbf16>) {
+  %tile = xla.tile_id [0, 15]
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c1 = arith.constant 1 : index
+  scf.for %step = %c0 to %c2 step %c1 {
+    %n = "vec.extent"(%tile, %step) <{map = #xla.indexing_map<"(tile, step) -> (tile * -2 - step + 28), domain: tile in [0, 15], step in [0, 1]">, kind = "min", lower = 0 : i64, upper = 1 : i64}> : (index, index) -> index
+    %is_left = arith.cmpi sgt, %n, %c0 : index
+    scf.if %is_left {
+      %a = "spm.alloc"() <{size = 128 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+      tx8.RDMA_load dst(%a : !tx8.buffer) slot(%p0 : tensor<4096xbf16>) offset(0) count(64) s1(0) n1(1) s2(0) n2(1) s3(0) n3(1) bf16
+      %q = xla.apply_indexing #xla.indexing_map<"(tile, step) -> (tile * 256 + step * 128), domain: tile in [0, 15], step in [0, 1]">(%tile, %step)
+      tx8.WDMA_store slot(%r0 : tensor<4096xbf16>) offset(%q : index) src(%a : !tx8.buffer) count(64) s1(0) n1(1) s2(0) n2(1) s3(0) n3(1) bf16
+    }
+    %m = "vec.extent"(%tile, %step) <{map = #xla.indexing_map<"(tile, step) -> (tile * -2 + step), domain: tile in [0, 15], step in [0, 1]">, kind = "min", lower = 0 : i64, upper = 1 : i64}> : (index, index) -> index
+    %is_late = arith.cmpi sgt, %m, %c0 : index
+    scf.if %is_late {
+      %b = "spm.alloc"() <{size = 128 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+      tx8.RDMA_load dst(%b : !tx8.buffer) slot(%p1 : tensor<4096xbf16>) offset(0) count(64) s1(0) n1(1) s2(0) n2(1) s3(0) n3(1) bf16
+      tx8.WDMA_store slot(%r0 : tensor<4096xbf16>) offset(0) src(%b : !tx8.buffer) count(64) s1(0) n1(1) s2(0) n2(1) s3(0) n3(1) bf16
+    }
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @fewer
+// CHECK:         [[N:%[a-z0-9_]+]] = "vec.extent"(%tile, %c0) {{.*}}tile * -2 - step + 28
+// CHECK-NEXT:    [[IS_LEFT:%[a-z0-9_]+]] = arith.cmpi sgt, [[N]], %c0
+// CHECK-NEXT:    [[A:%[a-z0-9_]+]] = "spm.alloc"()
+// CHECK-NEXT:    scf.if [[IS_LEFT]] {
+// CHECK-NEXT:      tx8.RDMA_load dst([[A]] : {{.*}}slot(%p0
+// CHECK-NEXT:    }
+// CHECK-NEXT:    scf.for
+// CHECK-NOT:       slot(%p0
+// CHECK:           tx8.WDMA_store {{.*}}src([[A]]
+// CHECK:           tx8.RDMA_load {{.*}}slot(%p1

@@ -1,0 +1,71 @@
+"""A side of a contraction that is loaded clipped, as an image with padding: what is there goes straight into channel blocks that
+hold the fill value, not into a dense vector first."""
+
+from xdsl.dialects import arith
+from xdsl.ir import Block, SSAValue
+
+from hlo2tx8.device.formats import Format
+from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.xla_dot import yielded
+from hlo2tx8.lower.box_levels import BoxLevel, Size
+from hlo2tx8.lower.element_format import Splat, storage_format
+from hlo2tx8.lower.select.channel_blocks import Matrix, layout_of
+from hlo2tx8.lower.select.resident import is_resident
+from hlo2tx8.lower.select.select_access import same_in_all_steps
+from hlo2tx8.lower.select.select_memory import Box, clipped_box, clips_of, dense_strides, load_box
+from hlo2tx8.lower.select.selector import Selector
+from hlo2tx8.lower.select.step_builder import StepBuilder
+
+
+def load_padded_blocks(s: Selector, block: Block, matrix: Matrix, multiplied: Format) -> SSAValue | None:
+    """The side as the engine reads it; None, with nothing emitted, where it is no such load.
+
+    The last lanes have to be the channels, all of them, and all others rows of the matrix.
+    """
+    load = yielded(block).owner
+    if not isinstance(load, vec.LoadOp) or not _is_padded(s.step, load, matrix, multiplied):
+        return None
+    fill = Splat(0, storage_format(load.result.type)) if load.fill is None else s.vector(load.fill)
+    if not isinstance(fill, Splat) or not all(isinstance(op, _SCALARS) for op in block.ops if op is not load):
+        return None
+    for op in block.ops:
+        if op is not load:
+            s.select_one(op)
+    step, fmt, layout = s.step, fill.fmt, layout_of(s.step, matrix, multiplied)
+    count = layout.size_bytes // fmt.bytes
+    buffer = s.filled(fill, count, count)
+    clips = clips_of(load, s.slots)
+    box = clipped_box(step, clips)
+    if any(box.extents[clip.lane] == 0 for clip in clips):
+        return buffer
+    with step.if_positive([box.extents[clip.lane] for clip in clips]):
+        source = s.slots.get(load.source, load.source)
+        loaded = load_box(step, source, s.slots[load.offset], vec.ints(load.strides), box, fmt)
+        _place(step, buffer, loaded, box, matrix, multiplied)
+    return buffer
+
+
+_SCALARS = (xla.ApplyIndexingOp, vec.ExtentOp, arith.ConstantOp, xla.ConstantOp, xla.YieldOp)
+
+
+def _is_padded(step: StepBuilder, load: vec.LoadOp, matrix: Matrix, multiplied: Format) -> bool:
+    last, clipped = len(step.shape) - 1, vec.ints(load.clipped)
+    is_plain = matrix.batch == 1 and not matrix.is_blocked and matrix.channels == step.shape[last]
+    is_dense = vec.ints(load.strides)[last] == 1 and all(stride > 0 for stride in vec.ints(load.strides)[:last])
+    is_read_once = not is_resident(load.source) and same_in_all_steps(step, load) is None and load.result.has_one_use()
+    return is_plain and is_dense and is_read_once and bool(clipped) and last not in clipped and not matrix.lies_as(multiplied)
+
+
+def _place(step: StepBuilder, buffer: SSAValue, loaded: SSAValue, box: Box, matrix: Matrix, multiplied: Format) -> None:
+    """Moves a dense box to its place in each block."""
+    fmt_bytes, layout = multiplied.bytes, layout_of(step, matrix, multiplied)
+    read, points = dense_strides(step, box.extents)[:-1], dense_strides(step, step.extents[:-1])
+    first: Size = 0
+    for start, stride in zip(box.starts, points, strict=False):
+        first = step.add(first, step(start, stride))
+    for block in layout.blocks():
+        at = step.add(step(first, block.width * fmt_bytes), step(matrix.points, block.first * fmt_bytes))
+        rows = zip(box.extents, read, points, strict=False)
+        levels = [BoxLevel(extent, (source, step(point, block.width))) for extent, source, point in rows]
+        levels.append(BoxLevel(block.channels, (1, 1)))
+        step.move(step.at(buffer, at), step.at(loaded, block.first * fmt_bytes), levels, multiplied)
