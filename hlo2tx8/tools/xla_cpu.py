@@ -60,9 +60,10 @@ def in_parts(arrays: Sequence[Array], count: int) -> list[list[Array]]:
 
 
 class CpuServer:
-    """A child process that runs one module after another on XLA:CPU; if it dies, a new one is started."""
+    """A child process that runs one module after another on XLA:CPU; if it dies, a new one is started. `flags` are XLA's."""
 
-    def __init__(self) -> None:
+    def __init__(self, flags: str = "") -> None:
+        self.flags = flags
         self.process: subprocess.Popen[str] | None = None
 
     def run(self, mlir_text: str, arrays: Sequence[Array]) -> list[Array]:
@@ -70,7 +71,9 @@ class CpuServer:
         if self.process is None or self.process.poll() is not None:
             command = [sys.executable, "-m", "hlo2tx8.tools.xla_cpu"]
             pipe, no = subprocess.PIPE, subprocess.DEVNULL
-            self.process = subprocess.Popen(command, env=_environment(), stdin=pipe, stdout=pipe, stderr=no, text=True)
+            environment = _environment()
+            environment["XLA_FLAGS"] += f" {self.flags}"
+            self.process = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=no, text=True)
         assert self.process.stdin is not None and self.process.stdout is not None
         with tempfile.TemporaryDirectory(prefix="hlo2tx8-") as name:
             directory = Path(name)

@@ -1,4 +1,4 @@
-"""Many single-op functions as one StableHLO module, so that one XLA:CPU process checks them all."""
+"""Many single-op functions as one StableHLO module, so that XLA:CPU is asked once for all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 
 from hlo2tx8.hlo import OpSpec, Sample, TensorLike
 from hlo2tx8.hlo.types import is_float
-from hlo2tx8.tools.xla_cpu import run_on_cpu
+from hlo2tx8.tools.xla_cpu import CpuServer
 
 Array = np.ndarray
 ENUMS = {"comparison_direction": "comparison_direction", "compare_type": "comparison_type"}
@@ -39,7 +39,7 @@ def attribute_text(name: str, value: object) -> str:
     return f"{name} = {value} : i{width}"
 
 
-def run_cases(cases: Sequence[Case]) -> list[Array]:
+def run_cases(cases: Sequence[Case], server: CpuServer) -> list[Array]:
     """XLA:CPU's result of every case. Equal operand arrays are passed once."""
     inputs: dict[int, tuple[str, Array]] = {}
     lines: list[str] = []
@@ -56,7 +56,7 @@ def run_cases(cases: Sequence[Case]) -> list[Array]:
     results = ", ".join(f"%r{i}" for i in range(len(cases)))
     body = "\n".join(lines)
     text = f"module @m {{ func.func public @main({params}) -> ({types}) {{\n{body}\nreturn {results} : {types} }} }}"
-    return run_on_cpu(text, [array for _, array in inputs.values()])
+    return server.run(text, [array for _, array in inputs.values()])
 
 
 def significant(array: Array) -> Array:
