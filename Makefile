@@ -13,6 +13,8 @@ BASE ?= HEAD
 SEED ?= $(shell date +%s)
 N ?= 50
 JOBS ?= 0
+# Hundreds of processes import the package: modules are compiled once.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup native demo test test-fast test-onnx test-torch test-tensorflow test-sweep test-explorer lint types lit golden docs api-docs wheels container size lock test-versions bench fuzz fuzz-files flag-pairs mutate sanitize replay explain clean

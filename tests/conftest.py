@@ -1,4 +1,6 @@
+import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,9 @@ LONG = {
 }
 """By folder the files test_NAME.py that take longer than about 7 seconds each: marked `long`."""
 
+# Hundreds of processes import the package; none shall compile it again, whatever the environment says.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is in a shell's background, and children would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -133,9 +133,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, exit with 1 if a page is stale")
     check = parser.parse_args(argv).check
-    stale = [name for name, make in PAGES if not _is_current(DOCS / name, make())]
-    for name, make in PAGES if not check else ():
-        (DOCS / name).write_text(make())
+    pages = {name: make() for name, make in PAGES}
+    stale = [name for name, text in pages.items() if not _is_current(DOCS / name, text)]
+    for name in stale if not check else ():
+        (DOCS / name).write_text(pages[name])
     if check and stale:
         print(f"stale: {', '.join(stale)}; run `make docs`", file=sys.stderr)
     return int(check and bool(stale))
