@@ -4,6 +4,8 @@ Floats: acc starts at zero or the partial sum, and for each block of 16 along K,
 toward zero to FP32 and s is the sum of the block. For BF16 and TF32 s = RZ(a*b) of the first product, then s = RZ(s + a*b) with the
 product exact; for FP16 exact products are summed in FP64, each addition to nearest even, and s = RZ of that. The last block is
 filled with zeros. The result is acc, rounded to nearest even into its format. INT8 sums are exact and wrap at 32 bits.
+
+`_chain` is the definition for all floats. Numbers that are neither huge nor tiny take `_chain_of_ordinary`, with the same bits.
 """
 
 import numpy as np
@@ -13,6 +15,12 @@ from hlo2tx8.device.formats import Format
 
 BLOCK = 16
 CHUNK_ELEMENTS = 1 << 14  # results computed at once, so that intermediates stay in cache
+CUT_BITS = 29
+"""So many of the last bits of an FP64 number does FP32 not have."""
+KEPT = np.uint64(-1 << CUT_BITS & 0xFFFFFFFFFFFFFFFF)
+SIGNIFICANT_BITS = {Format.BF16: 8, Format.FP16: 11, Format.TF32: 11}
+LARGEST_SUM, LEAST_PRODUCT = 2.0**126, 2.0**-120
+"""Between which numbers are ordinary: no sum overflows, and all are multiples of FP32's least number, so tiny ones are exact."""
 
 
 def accumulate(left: np.ndarray, right: np.ndarray, psum: np.ndarray | None, fmt: Format) -> np.ndarray:
@@ -24,8 +32,9 @@ def accumulate(left: np.ndarray, right: np.ndarray, psum: np.ndarray | None, fmt
     b = np.ascontiguousarray(np.pad(_exact(right, fmt), ((0, 0), (0, filled))).T)
     acc = np.zeros((len(left), len(right)), np.float32) if psum is None else psum.astype(np.float32)
     rows = max(1, CHUNK_ELEMENTS // max(1, len(right)))
+    chain = _chain_of_ordinary if _are_ordinary(a, b, acc) else _chain
     for at in range(0, len(acc), rows):
-        acc[at : at + rows] = _chain(a[at : at + rows], b, acc[at : at + rows].astype(np.float64), fmt)
+        acc[at : at + rows] = chain(a[at : at + rows], b, acc[at : at + rows].astype(np.float64), fmt)
     return acc
 
 
@@ -86,3 +95,65 @@ def _toward_zero(x: np.ndarray, error: np.ndarray | float = 0.0) -> np.ndarray:
     bits = nearest.view(np.uint32)
     bits -= beyond
     return nearest.astype(np.float64)
+
+
+def _are_ordinary(a: np.ndarray, b: np.ndarray, acc: np.ndarray) -> bool:
+    """All finite, and within the limits for sums and products."""
+    (least_a, most_a), (least_b, most_b) = (map(float, _extent(x)) for x in (a, b))  # of Python: nothing warns
+    largest = len(b) * most_a * most_b + np.abs(acc).max(initial=0.0)
+    return bool(largest < LARGEST_SUM and least_a * least_b >= LEAST_PRODUCT)
+
+
+def _extent(x: np.ndarray, axis: tuple[int, ...] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The least size of a number other than zero, and the greatest: of none infinity and zero."""
+    sizes = np.abs(x)
+    return sizes.min(axis, initial=np.inf, where=sizes != 0), sizes.max(axis, initial=0.0)
+
+
+def _are_exact(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
+    """For each block whether FP64 has all its sums, so that cutting them off is to round them toward zero: the greatest is less
+    than 2^53 times the value of the last bit of the least product.
+    """
+    least_a, most_a = _extent(a.reshape(len(a), len(b) // BLOCK, BLOCK), (0, 2))
+    least_b, most_b = _extent(b.reshape(len(b) // BLOCK, BLOCK, b.shape[1]), (1, 2))
+    return BLOCK * most_a * most_b <= least_a * least_b * 2.0 ** (53 - 2 * SIGNIFICANT_BITS[fmt])
+
+
+def _chain_of_ordinary(a: np.ndarray, b: np.ndarray, acc: np.ndarray, fmt: Format) -> np.ndarray:
+    """As `_chain`, in arrays that are used again; products are exact in FP32."""
+    s, product, spare = np.empty_like(acc), np.empty_like(acc), np.empty_like(acc)
+    for start, is_exact in zip(range(0, len(b), BLOCK), _are_exact(a, b, fmt), strict=True):
+        np.multiply(a[:, start, None], b[start], out=s)
+        for k in range(start + 1, start + BLOCK):
+            np.multiply(a[:, k, None], b[k], out=product)
+            if fmt is not Format.FP16 and not is_exact:
+                s, spare = _add_ordinary(s, product, spare), s
+                continue
+            s += product
+            if fmt is not Format.FP16:
+                _cut_off(s)
+        if fmt is Format.FP16:
+            _cut_off(s)
+        acc, spare = _add_ordinary(acc, s, spare), acc
+    return acc
+
+
+def _add_ordinary(x: np.ndarray, y: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """RZ(x + y) of FP32 numbers, in `total`. The FP64 sum is cut off, which is too far from zero only if the sum is one of them,
+    since the other is too small, and that one has the other sign.
+    """
+    np.add(x, y, out=total)
+    is_one = total == x
+    is_one |= total == y
+    bits = _cut_off(total)
+    if is_one.any():
+        is_one &= x * y < 0
+        bits -= is_one.astype(np.uint64) << np.uint64(CUT_BITS)
+    return total
+
+
+def _cut_off(x: np.ndarray) -> np.ndarray:
+    """Drops in place the bits that FP32 does not have; gives the bits of all."""
+    bits = x.view(np.uint64)
+    bits &= KEPT
+    return bits
