@@ -1,6 +1,10 @@
 """Memory of strict mode: poison where nothing was written, and who may read what is there."""
 
+import mmap
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import IO
 
 import numpy as np
 
@@ -13,6 +17,19 @@ POISON = 0xA5
 NEVER, ANY = 0, 1  # tags of bytes; those of named buffers follow, see `BufferTable`
 
 
+@lru_cache(maxsize=1)
+def _poison_file(size_bytes: int) -> IO[bytes]:
+    file = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as it is known
+    file.write(bytes([POISON]) * size_bytes)
+    file.flush()
+    return file
+
+
+def poisoned(size_bytes: int) -> np.ndarray:
+    """Bytes of poison that may be written; only where they are do they take time and memory of their own."""
+    return np.frombuffer(mmap.mmap(_poison_file(size_bytes).fileno(), size_bytes, access=mmap.ACCESS_COPY), np.uint8)
+
+
 class StrictScratchpad(Scratchpad):
     """SPM that starts as poison. Each byte has the tag of the operand that wrote it; only operands of the same buffer read it.
 
@@ -20,8 +37,7 @@ class StrictScratchpad(Scratchpad):
     """
 
     def __init__(self, space: int, size_bytes: int) -> None:
-        super().__init__(size_bytes)
-        self.data[:] = POISON
+        self.data = poisoned(size_bytes)
         self.space = space
         self.tags = np.zeros(size_bytes, np.int32)
         self.touches: Sequence[Touch] = ()

@@ -24,7 +24,7 @@ from hlo2tx8.device.isa.encoding import Record
 from hlo2tx8.device.isa.fields import RANGE_CHECKED, Engine, Operands
 from hlo2tx8.device.layouts import BATCH_ALIGNMENT_BYTES
 from hlo2tx8.device.program import Program
-from hlo2tx8.device.strict.memory import POISON, DdrState, StrictScratchpad
+from hlo2tx8.device.strict.memory import DdrState, StrictScratchpad, poisoned
 from hlo2tx8.device.strict.named_buffers import BufferTable
 from hlo2tx8.device.strict.order import IssuedInstruction, Meetings, Order
 from hlo2tx8.device.touches import Touch, spm_of, tile_of, touches
@@ -69,7 +69,7 @@ def _scratchpad(tile: int, size_bytes: int, checks: bool) -> Scratchpad:
     if checks:
         return StrictScratchpad(spm_of(tile), size_bytes)
     pad = Scratchpad(size_bytes)
-    pad.data[:] = POISON
+    pad.data = poisoned(size_bytes)
     return pad
 
 
