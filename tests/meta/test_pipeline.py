@@ -29,7 +29,8 @@ def test_every_pass_is_in_the_pipeline():
     known = {type(stage.step).__name__ for stage in (*PIPELINE, *EXTRA_STAGES)} | {"NestedPasses"}  # runs others
     written: list[str] = []
     for file in sorted((ROOT / "hlo2tx8").rglob("*.py")):
-        for node in ast.parse(file.read_text()).body:
+        text = file.read_text()
+        for node in ast.parse(text).body if "ModulePass" in text else ():
             if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "ModulePass" for base in node.bases):
                 written.append(node.name)
     assert set(written) == known

@@ -2,11 +2,12 @@
 
 import importlib
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.forks import Forks
 
 ROOT = Path(__file__).parents[2]
 NAMES = {file.stem for file in (ROOT / "examples").glob("*.py") if "def main" in file.read_text()}
@@ -34,14 +35,13 @@ def test_without_the_digits_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in SMALL])
-def test_example(name: str, tmp_path: Path):
+def test_example(name: str, tmp_path: Path, forks: Forks):
     if name.startswith("digits"):
         pytest.importorskip("sklearn", reason="the digits come with scikit-learn, an optional dependency")
     flags, printed = SMALL[name]
     trace = tmp_path / "trace.json"
-    command = [sys.executable, "-m", f"examples.{name}", f"--trace={trace}", *flags]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False)
-    assert run.returncode == 0, run.stderr
-    assert all(words in run.stdout for words in (*printed, "us modelled on the chip")), run.stdout
+    child = forks.start(["-m", f"examples.{name}", f"--trace={trace}", *flags], os.environ)
+    output, errors = child.communicate(timeout=200)
+    assert child.returncode == 0, errors
+    assert all(words in output for words in (*printed, "us modelled on the chip")), output
     assert trace.stat().st_size > 1000

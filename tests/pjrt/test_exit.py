@@ -2,16 +2,14 @@
 
 import os
 import signal
-import subprocess
-import sys
 import textwrap
 import time
-from pathlib import Path
 
 import jax
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.forks import Child, Forks
+
 PRELUDE = """
 import jax, jax.numpy as jnp, numpy as np, os, sys, time, threading
 import hlo2tx8.pjrt
@@ -40,22 +38,19 @@ ENDS = {
 }
 
 
-def start(script: str) -> subprocess.Popen[str]:
-    environment = os.environ | {"JAX_PLATFORMS": "tx8,cpu", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    command = [sys.executable, "-X", "faulthandler", "-c", PRELUDE + textwrap.dedent(script)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def start(forks: Forks, script: str) -> Child:
+    return forks.start(["-c", PRELUDE + textwrap.dedent(script)], os.environ | {"JAX_PLATFORMS": "tx8,cpu"})
 
 
 @pytest.mark.parametrize("script", ENDS.values(), ids=ENDS.keys())
-def test_a_process_ends_cleanly(script: str):
-    child = start(script)
+def test_a_process_ends_cleanly(script: str, forks: Forks):
+    child = start(forks, script)
     _, errors = child.communicate(timeout=60)
     assert child.returncode == 0, errors
 
 
-def interrupt(child: subprocess.Popen[str], begun: str, after: float) -> tuple[str, float]:
+def interrupt(child: Child, begun: str, after: float) -> tuple[str, float]:
     """Ctrl-C `after` seconds from the line `begun`: the next line, and how many seconds later it came."""
-    assert child.stdout is not None
     assert child.stdout.readline() == begun
     time.sleep(after)
     sent = time.monotonic()
@@ -63,8 +58,10 @@ def interrupt(child: subprocess.Popen[str], begun: str, after: float) -> tuple[s
     return child.stdout.readline(), time.monotonic() - sent
 
 
-def test_control_c_ends_a_long_run():
-    child = start("""
+def test_control_c_ends_a_long_run(forks: Forks):
+    child = start(
+        forks,
+        """
         y = long_run()
         print("running", flush=True)
         try:
@@ -76,22 +73,26 @@ def test_control_c_ends_a_long_run():
             y.block_until_ready()
         except jax.errors.JaxRuntimeError as error:
             print(error, flush=True)
-        """)
+        """,
+    )
     line, seconds = interrupt(child, "running\n", after=0.5)
     rest, errors = child.communicate(timeout=60)
     assert (line, rest, child.returncode) == ("interrupted\n", "2.0\nCANCELLED: KeyboardInterrupt\n", 0), errors
     assert seconds < 1
 
 
-def test_control_c_ends_a_long_compilation():
-    child = start("""
+def test_control_c_ends_a_long_compilation(forks: Forks):
+    child = start(
+        forks,
+        """
         lowered = jax.jit(lambda x: [(x[i:] * 2).sum() for i in range(900)]).lower(np.zeros(1000, np.float32))
         print("compiling", flush=True)
         try:
             lowered.compile()
         except KeyboardInterrupt:
             print("interrupted", flush=True)
-        """)
+        """,
+    )
     line, seconds = interrupt(child, "compiling\n", after=2)
     assert line == "interrupted\n", child.communicate(timeout=60)
     assert seconds < 2
@@ -99,9 +100,11 @@ def test_control_c_ends_a_long_compilation():
     assert child.returncode == 0, errors
 
 
-def test_a_forked_process_is_told_so():
+def test_a_forked_process_is_told_so(forks: Forks):
     """Lowering a new program in a forked process never ends in jax 0.10.1 itself."""
-    child = start("""
+    child = start(
+        forks,
+        """
         y = f(x)
         y.block_until_ready()
         if os.fork() == 0:
@@ -114,15 +117,18 @@ def test_a_forked_process_is_told_so():
                     print(str(error).partition(";")[0], flush=True)
             os._exit(0)
         assert os.wait()[1] == 0
-    """)
+    """,
+    )
     output, errors = child.communicate(timeout=60)
     assert child.returncode == 0, errors
     assert output.count("the process was forked after it had used tx8\n") == (2 if jax.__version_info__ >= (0, 10, 2) else 1)
 
 
-def test_control_c_that_is_lost_between_jaxlib_and_python_comes_again():
+def test_control_c_that_is_lost_between_jaxlib_and_python_comes_again(forks: Forks):
     """ctypes drops an exception that is raised before the first line of a function that C calls."""
-    child = start("""
+    child = start(
+        forks,
+        """
         def lose(frame, event, what):
             if event == "call" and frame.f_code.co_qualname == "Plugin.guarded.<locals>.serve":
                 sys.setprofile(None)
@@ -134,6 +140,7 @@ def test_control_c_that_is_lost_between_jaxlib_and_python_comes_again():
         except KeyboardInterrupt:
             print("interrupted", flush=True)
         print(f(x)[1])
-        """)
+        """,
+    )
     output, errors = child.communicate(timeout=60)
     assert (output, child.returncode) == ("interrupted\n2.0\n", 0), errors

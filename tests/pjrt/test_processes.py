@@ -2,8 +2,6 @@
 
 import os
 import socket
-import subprocess
-import sys
 import textwrap
 import time
 from pathlib import Path
@@ -11,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.forks import Child, Forks
+
 SCRIPT = Path(__file__).parent / "pods" / "programs.py"
 END = """
 import os, signal, sys
@@ -33,19 +32,18 @@ def free_port() -> int:
         return server.getsockname()[1]
 
 
-def start(arguments: list[str]) -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "TF_CPP_MIN_LOG_LEVEL": "2"}
+def start(forks: Forks, arguments: list[str]) -> Child:
+    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"}
     environment.pop("XLA_FLAGS", None)
-    command = [sys.executable, "-X", "faulthandler", *arguments]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    return forks.start(arguments, environment)
 
 
 @pytest.mark.slow  # half a minute of processor time: several processes import jax and compile
 @pytest.mark.parametrize("count", [2, 4])
-def test_programs_give_what_cpu_gives(count: int, tmp_path: Path) -> None:
+def test_programs_give_what_cpu_gives(count: int, tmp_path: Path, forks: Forks) -> None:
     port = str(free_port())
     places = [("cpu", 0), *(("tx8", number) for number in range(count))]
-    children = [start([str(SCRIPT), platform, str(number), str(count), port, str(tmp_path)]) for platform, number in places]
+    children = [start(forks, [str(SCRIPT), platform, str(number), str(count), port, str(tmp_path)]) for platform, number in places]
     for child in children:
         _, errors = child.communicate(timeout=240)
         assert child.returncode == 0, errors
@@ -65,10 +63,10 @@ def test_programs_give_what_cpu_gives(count: int, tmp_path: Path) -> None:
     ],
     ids=["killed", "by an exception"],
 )
-def test_a_process_that_is_gone_is_named_by_the_others(count: int, end: str, said: str) -> None:
+def test_a_process_that_is_gone_is_named_by_the_others(count: int, end: str, said: str, forks: Forks) -> None:
     port = str(free_port())
     script = textwrap.dedent(END) + f"if number == 1: {end}\nf(x).block_until_ready()\n"
-    children = [start(["-c", script, str(number), str(count), port]) for number in range(count)]
+    children = [start(forks, ["-c", script, str(number), str(count), port]) for number in range(count)]
     _, errors = children[1].communicate(timeout=120)
     assert children[1].returncode, errors
     begun = time.monotonic()
@@ -80,16 +78,16 @@ def test_a_process_that_is_gone_is_named_by_the_others(count: int, end: str, sai
 
 
 @pytest.mark.slow  # as above
-def test_the_example() -> None:
+def test_the_example(forks: Forks) -> None:
     flags = [*EXAMPLE, f"--coordinator=127.0.0.1:{free_port()}"]
-    children = [start([*flags, f"--process={number}"]) for number in range(2)]
+    children = [start(forks, [*flags, f"--process={number}"]) for number in range(2)]
     printed = [child.communicate(timeout=240) for child in children]
     assert [child.returncode for child in children] == [0, 0], printed
     assert "step 50: mean square 0.0" in printed[0][0] and "cycles of it on the links" in printed[0][0]
 
 
 @pytest.mark.slow  # as above
-def test_who_does_not_ask_for_tx8_goes_on_without() -> None:
+def test_who_does_not_ask_for_tx8_goes_on_without(forks: Forks) -> None:
     script = """
         import jax
         jax.config.update("jax_platforms", None)
@@ -97,6 +95,6 @@ def test_who_does_not_ask_for_tx8_goes_on_without() -> None:
         assert {d.platform for d in jax.devices()} == {"cpu"}
         jax.devices("tx8")
         """
-    child = start(["-c", textwrap.dedent(script)])
+    child = start(forks, ["-c", textwrap.dedent(script)])
     _, errors = child.communicate(timeout=60)
     assert child.returncode == 1 and "several processes need a key-value store" in errors, errors

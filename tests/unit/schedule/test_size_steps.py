@@ -1,5 +1,6 @@
 """Neighbours of powers of two take about as long as those: a row, a column or a product more or less costs no plan."""
 
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -11,6 +12,7 @@ WHOLE = 1024
 """Rows, columns and products that are not those of the sweep."""
 
 
+@cache
 def cycles(rows: int, columns: int, depth: int, element: str) -> float:
     left, right = f"tensor<{rows}x{depth}x{element}>", f"tensor<{depth}x{columns}x{element}>"
     result = f"tensor<{rows}x{columns}x{'i32' if element == 'i8' else element}>"
