@@ -32,6 +32,7 @@ LONG = {
 # Hundreds of processes import the package; none shall compile it again, whatever the environment says.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is in a shell's background, and children would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, SSAValue
 
-from hlo2tx8.compiler.driver import chip_of, drain, lower
-from hlo2tx8.compiler.pipeline import last_stages
+from hlo2tx8.compiler.driver import Stages, chip_of, drain, lower
+from hlo2tx8.compiler.pipeline import Stage, last_stages
 from hlo2tx8.device.emulator import Emulator, Mode
 from hlo2tx8.dialects.hlo import decode_attributes, origin
 from hlo2tx8.dialects.launch import (
@@ -36,6 +36,7 @@ from hlo2tx8.link.library import encode_all
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.compile import compile_module, compile_stages
+from hlo2tx8.runtime.executable import Executable
 
 Array = npt.NDArray[Any]
 
@@ -62,14 +63,19 @@ RUNS: tuple[LevelRun, ...] = (
 
 
 def each_run(
-    load: Callable[[], ModuleOp], options: Options, arrays: Sequence[Array], runs: Sequence[LevelRun] = RUNS
+    load: Callable[[], ModuleOp],
+    options: Options,
+    arrays: Sequence[Array],
+    runs: Sequence[LevelRun] = RUNS,
+    look: Callable[[Level, ModuleOp], None] | None = None,
 ) -> Generator[list[Array]]:
     """The outputs of each of `runs`, which are in the order of RUNS. The module is lowered once, stage by stage, and no further
-    than needed.
+    than needed; `look` is given it at each level above PROGRAM that it comes to.
     """
     waiting = iter(runs)
     run = next(waiting, None)
-    stages, last = compile_stages(load, options), last_stages(replace(options, until=Level.PROGRAM))
+    last = last_stages(replace(options, until=Level.PROGRAM))
+    stages = _looked_at(compile_stages(load, options), last, look)
     while run is not None:
         if run.level is Level.PROGRAM:
             executable = drain(stages)
@@ -80,6 +86,19 @@ def each_run(
         if stage is last[run.level]:
             yield run_lowered(module.clone() if run.level is Level.SCHEDULED else module, run.level, options, arrays)
             run = next(waiting, None)
+
+
+def _looked_at(
+    stages: Stages[Executable], last: Mapping[Level, Stage], look: Callable[[Level, ModuleOp], None] | None
+) -> Stages[Executable]:
+    while True:
+        try:
+            stage, module = next(stages)
+        except StopIteration as end:
+            return end.value
+        if look is not None and stage is last[stage.after]:
+            look(stage.after, module)
+        yield stage, module
 
 
 def run_level(load: Callable[[], ModuleOp], options: Options, arrays: Sequence[Array]) -> list[Array]:

@@ -12,7 +12,7 @@ import hlo2tx8
 from hlo2tx8.compiler.driver import load_source
 from hlo2tx8.device.chip import DEFAULT_PATH
 from hlo2tx8.options import Level, Options
-from hlo2tx8.runtime.levels import each_run
+from hlo2tx8.runtime.levels import LevelRun, each_run
 
 ENDS = [run for run in BELOW_FUSED if run.name in ("loops", "native core", "strict mode")]
 """Where lowering begins and what it ends in; levels between have two seconds each."""
@@ -26,6 +26,20 @@ def small_chip(folder: Path, spm_bytes: int) -> Path:
     text = DEFAULT_PATH.read_text().replace("spm_limit: 3080192", f"spm_limit: {65536 + spm_bytes}")
     file.write_text(text.replace("ddr_bytes_per_second: 200000000000", "ddr_bytes_per_second: 25000000000"))
     return file
+
+
+def scheduled_and_run(
+    text: str, options: Options, arrays: list[Array], runs: list[LevelRun] = ENDS
+) -> tuple[str, list[list[Array]]]:
+    """The text at SCHEDULED, and the outputs at each level, all of which have the same bits."""
+    seen: list[str] = []
+    look = lambda level, module: seen.append(str(module)) if level is Level.SCHEDULED else None
+    found = list(each_run(partial(load_source, text), options, arrays, runs, look))
+    for run, outputs in zip(runs, found, strict=True):
+        for value, first in zip(outputs, found[0], strict=True):
+            assert value.tobytes() == first.tobytes(), f"{run.name} differs from {runs[0].name}"
+    (scheduled,) = seen
+    return scheduled, found
 
 
 def dot(rows: int, depth: int, columns: int, element: str = "bf16", batch: int = 0) -> str:
@@ -68,15 +82,12 @@ TAILS = {
 def test_same_bits(name: str, tmp_path: Path) -> None:
     shape, element, batch, spm_bytes = {**SHARED, **TAILS}[name]
     text, options = dot(*shape, element, batch), Options(chip=small_chip(tmp_path, spm_bytes))
-    scheduled = hlo2tx8.compile(text, options).as_text(Level.SCHEDULED)
+    arrays, runs = operands(*shape, element, batch), BELOW_FUSED if name in ALL_LEVELS else ENDS
+    scheduled, found = scheduled_and_run(text, options, arrays, runs)
     assert "DTE_multicast" in scheduled
     assert ("is_tail" in scheduled) == (name in TAILS)
-    arrays, runs = operands(*shape, element, batch), BELOW_FUSED if name in ALL_LEVELS else ENDS
-    found = [outputs[0] for outputs in each_run(partial(load_source, text), options, arrays, runs)]
-    for run, value in zip(runs, found, strict=True):
-        assert value.tobytes() == found[0].tobytes(), f"{run.name} differs from {runs[0].name}"
     exact = arrays[0].astype(np.float64) @ arrays[1].astype(np.float64)
-    assert np.abs(found[0].astype(np.float64) - exact).max() <= 0.01 * np.abs(exact).max()
+    assert np.abs(found[0][0].astype(np.float64) - exact).max() <= 0.01 * np.abs(exact).max()
 
 
 IN_PLACE = {
@@ -93,14 +104,9 @@ def test_sums_are_stored_from_where_they_are_added_up(name: str, tmp_path: Path)
     shape, element, result, spm_bytes = IN_PLACE[name]
     rows, _, columns = shape
     text = dot(*shape, element).replace(typed((rows, columns), element), typed((rows, columns), result))
-    options = Options(chip=small_chip(tmp_path, spm_bytes))
-    scheduled = hlo2tx8.compile(text, options).as_text(Level.SCHEDULED)
+    scheduled, _ = scheduled_and_run(text, Options(chip=small_chip(tmp_path, spm_bytes)), operands(*shape, element))
     sums = set(re.findall(r"NE_gemm .*psum\((%\d+)", scheduled))
     assert "DTE_multicast" in scheduled and sums & set(re.findall(r"NE_gemm dst\((%\d+)", scheduled))
-    arrays = operands(*shape, element)
-    found = [outputs[0] for outputs in each_run(partial(load_source, text), options, arrays, ENDS)]
-    for run, value in zip(ENDS, found, strict=True):
-        assert value.tobytes() == found[0].tobytes(), f"{run.name} differs from {ENDS[0].name}"
 
 
 EPILOGUES = {
@@ -130,13 +136,10 @@ def test_epilogues_go_over_sets_of_columns(name: str, tmp_path: Path) -> None:
         f"%half = stablehlo.multiply %s, %s : {matrix}",
         f"%r = {then.replace('MATRIX', matrix)}",
     )
-    options = Options(chip=small_chip(tmp_path, 100000))
-    assert "DTE_multicast" in hlo2tx8.compile(text, options).as_text(Level.SCHEDULED)
     shape = (512, 512) if type_ == matrix else (512,)
     arrays = [*operands(512, 256, 512), random(shape, "bf16", 2)]
-    found = [outputs[0] for outputs in each_run(partial(load_source, text), options, arrays, ENDS)]
-    for run, value in zip(ENDS, found, strict=True):
-        assert value.tobytes() == found[0].tobytes(), f"{run.name} differs from {ENDS[0].name}"
+    scheduled, _ = scheduled_and_run(text, Options(chip=small_chip(tmp_path, 100000)), arrays)
+    assert "DTE_multicast" in scheduled
 
 
 @pytest.mark.parametrize(("elements", "dims"), [("259", "dims = [1]"), ("256", "dims = [0]"), ("256x259", "dims = [0, 1]")])
@@ -152,12 +155,9 @@ def test_a_tail_has_an_epilogue_of_its_own(elements: str, dims: str, tmp_path: P
         f"%s = stablehlo.add %d, %b : {matrix}",
         f"%r = stablehlo.abs %s : {matrix}",
     )
-    options = Options(chip=small_chip(tmp_path, 300000))
-    assert "is_tail" in hlo2tx8.compile(text, options).as_text(Level.SCHEDULED)
     arrays = [*operands(256, 1024, 259), random(tuple(map(int, elements.split("x"))), "bf16", 2)]
-    found = [outputs[0] for outputs in each_run(partial(load_source, text), options, arrays, ENDS)]
-    for run, value in zip(ENDS, found, strict=True):
-        assert value.tobytes() == found[0].tobytes(), f"{run.name} differs from {ENDS[0].name}"
+    scheduled, _ = scheduled_and_run(text, Options(chip=small_chip(tmp_path, 300000)), arrays)
+    assert "is_tail" in scheduled
 
 
 SAME_ROWS = {
@@ -182,15 +182,11 @@ def test_products_of_the_same_rows_read_them_once(name: str, tmp_path: Path) -> 
     text = main([left, *[right] * count], matrix, *lines)
     text = text.replace(f"-> {matrix} {{", f"-> ({', '.join([matrix] * count)}) {{").replace("%r :", f"{results} :")
     text = text.replace(f": {matrix}\n}}", f": {', '.join([matrix] * count)}\n}}")
-    options = Options(chip=small_chip(tmp_path, 300000))
-    scheduled = hlo2tx8.compile(text, options).as_text(Level.SCHEDULED)
-    assert "DTE_multicast" in scheduled and scheduled.count("launch.kernel") == 1
     arrays = [random((rows, depth), element, 0), *(random((depth, columns), element, 1 + i) for i in range(count))]
-    found = list(each_run(partial(load_source, text), options, arrays, ENDS))
+    scheduled, found = scheduled_and_run(text, Options(chip=small_chip(tmp_path, 300000)), arrays)
+    assert "DTE_multicast" in scheduled and scheduled.count("launch.kernel") == 1
     for number in range(count):
         exact = arrays[0].astype(np.float64) @ arrays[number + 1].astype(np.float64)
-        for outputs, run in zip(found, ENDS, strict=True):
-            assert outputs[number].tobytes() == found[0][number].tobytes(), f"{run.name}: result {number}"
         if not then:
             assert np.abs(found[0][number].astype(np.float64) - exact).max() <= 0.01 * np.abs(exact).max()
 
@@ -300,10 +296,7 @@ def test_convolutions_share_images_and_weights(name: str, tmp_path: Path) -> Non
     numbers = "dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"
     line = f"%r = stablehlo.convolution(%p0, %p1) {numbers}, {window} {counts} : ({types[0]}, {types[1]}) -> {result}"
     text, options = main([*types], result, line), Options(chip=small_chip(tmp_path, 240000))
-    scheduled = hlo2tx8.compile(text, options).as_text(Level.SCHEDULED)
-    assert "DTE_multicast" in scheduled and "NE_conv" not in scheduled
     arrays = [random(image, "bf16", 0), random((3, 3, channels, filters), "bf16", 1)]
     arrays[0][0, 0, 0, 0], arrays[0][1, 2, 3, 1] = np.nan, np.inf
-    found = [outputs[0] for outputs in each_run(partial(load_source, text), options, arrays, runs)]
-    for run, value in zip(runs, found, strict=True):
-        assert value.tobytes() == found[0].tobytes(), f"{run.name} differs from {runs[0].name}"
+    scheduled, _ = scheduled_and_run(text, options, arrays, runs)
+    assert "DTE_multicast" in scheduled and "NE_conv" not in scheduled
