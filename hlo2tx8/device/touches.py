@@ -61,9 +61,13 @@ class Touch:
             return np.arange(self.start, self.end)
         return (self.start + strided_offsets(self.levels)[:, None] + np.arange(self.run)).reshape(-1)
 
-    def selection(self) -> slice | np.ndarray:
-        """The bytes as an index into their space."""
-        return slice(self.start, self.end) if self.is_dense else self.where()
+    def part_of(self, space: np.ndarray) -> np.ndarray:
+        """A view of the bytes' elements in an array with one for each byte of their space, in the order of `where`."""
+        if self.is_dense:
+            return space[self.start : self.end]
+        size = space.itemsize
+        counts, strides = [n for _, n in reversed(self.levels)], [stride * size for stride, _ in reversed(self.levels)]
+        return np.ndarray((*counts, self.run), space.dtype, space, self.start * size, (*strides, size))
 
     def common(self, other: "Touch") -> tuple[int, int] | None:
         """[first, last] of the bytes both touch, exactly; None if there are none."""

@@ -12,6 +12,7 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, SSAValue
 
 from hlo2tx8.compiler.driver import Stages, chip_of, drain, lower
+from hlo2tx8.compiler.garbage_collection import no_garbage_collection
 from hlo2tx8.compiler.pipeline import Stage, last_stages
 from hlo2tx8.device.emulator import Emulator, Mode
 from hlo2tx8.dialects.hlo import decode_attributes, origin
@@ -93,7 +94,8 @@ def _looked_at(
 ) -> Stages[Executable]:
     while True:
         try:
-            stage, module = next(stages)
+            with no_garbage_collection():
+                stage, module = next(stages)
         except StopIteration as end:
             return end.value
         if look is not None and stage is last[stage.after]:

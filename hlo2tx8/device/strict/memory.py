@@ -116,8 +116,8 @@ class DdrState:
         """Faults where an instruction is about to read what was never stored."""
         for touch in touches:
             written = None if touch.space < 0 or touch.is_write else self.written[touch.space]
-            if written is not None and not written[touch.selection()].all():
-                byte = int(touch.where()[np.argmin(written[touch.selection()])])
+            if written is not None and not touch.part_of(written).all():
+                byte = int(touch.where()[np.argmin(touch.part_of(written))])
                 detail = f"byte {byte} of {name_of(touch.space)} is loaded before it is stored"
                 raise Fault(FaultKind.UNWRITTEN_DDR, detail, place)
 
@@ -126,7 +126,7 @@ class DdrState:
         for touch in touches:
             written = self.written[touch.space] if touch.space >= 0 and touch.is_write else None
             if written is not None:
-                written[touch.selection()] = True
+                touch.part_of(written)[:] = True
 
     def end(self, program: Program) -> None:
         """Faults where an output is not all there."""

@@ -142,15 +142,15 @@ class Region:
         if touch.end > self.writer.size:
             self.writer = np.concatenate([self.writer, np.zeros(touch.end - self.writer.size, np.uint8)])
             self.readers = np.concatenate([self.readers, np.zeros(touch.end - self.readers.size, self.readers.dtype)])
-        tile, at = issued.place.tile, touch.selection()
+        tile = issued.place.tile
         bit = self.readers.dtype.type(1 << tile)
-        writers, readers = self.writer[at], self.readers[at]
+        writers, readers = touch.part_of(self.writer), touch.part_of(self.readers)
         conflicts = bool(((writers != 0) & (writers != tile + 1)).any())
         if touch.is_write:
             conflicts |= bool((readers & ~bit).any())
-            self.writer[at] = tile + 1
+            writers[:] = tile + 1
         else:
-            self.readers[at] = readers | bit
+            readers |= bit
         self.seen.append((issued, touch))
         return conflicts
 
