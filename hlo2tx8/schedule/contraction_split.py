@@ -200,7 +200,7 @@ def blockings(part: ContractionPart, work: ContractionWork, rates: Rates, spm_by
     if work.is_backward:
         boxes = _backward_boxes(part, rates, most_elements)
     else:
-        boxes = _boxes(part, work.lines, rates, most_elements)
+        boxes = _boxes(part, work.lines, rates, most_elements, keeps_weights=work.keeps_weights)
     boxes = [box for box in boxes if all(box[line.row] > 1 or line.dilation == 1 for line in work.lines)]
     fitting = [(box, depth) for box in boxes for depth in _depths(part, box, work, spm_bytes)]
     if not fitting and not work.lines:
@@ -287,8 +287,11 @@ def inner_shape(part: ContractionPart) -> tuple[tuple[int, ...], tuple[Role, ...
     return shape, (*part.roles, "column")
 
 
-def _boxes(part: ContractionPart, lines: Sequence[Line], rates: Rates, most_elements: int) -> list[tuple[int, ...]]:
-    """Sizes of steps along the dimensions of `inner_shape`, the smallest first."""
+def _boxes(
+    part: ContractionPart, lines: Sequence[Line], rates: Rates, most_elements: int, *, keeps_weights: bool = False
+) -> list[tuple[int, ...]]:
+    """Sizes of steps along the dimensions of `inner_shape`, the smallest first; weights stay as they are in memory only if all
+    steps have as many rows."""
     shape, roles = inner_shape(part)
     rows = _planes(part) if lines else [dim for dim, role in enumerate(roles) if role == "row"]
     columns = [dim for dim, role in enumerate(roles[:-1]) if role == "column"]
@@ -311,17 +314,23 @@ def _boxes(part: ContractionPart, lines: Sequence[Line], rates: Rates, most_elem
             if not most_elements or prod(box) <= most_elements or not found:
                 found[tuple(box)] = None
     if lines and len(rows) == 2:
-        found |= dict.fromkeys(box for box in _rectangles(found, shape, rows) if not most_elements or prod(box) <= most_elements)
+        more = _rectangles(found, shape, rows, is_even=keeps_weights)
+        found |= dict.fromkeys(box for box in more if not most_elements or prod(box) <= most_elements)
     return list(found)
 
 
-def _rectangles(boxes: Iterable[Sequence[int]], shape: Sequence[int], plane: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """The boxes with parts of a plane that are not as wide as it: they read fewer elements twice than lines do."""
+def _rectangles(
+    boxes: Iterable[Sequence[int]], shape: Sequence[int], plane: Sequence[int], *, is_even: bool
+) -> Iterator[tuple[int, ...]]:
+    """The boxes with parts of a plane that are not as wide as it: they read fewer elements twice than lines do. `is_even`: only
+    parts that are all of one size."""
+    height, width = (shape[dim] for dim in plane)
     for box in boxes:
         for high, wide in product(PARTS_OF_HEIGHT, PARTS_OF_WIDTH):
-            part = list(box)
-            part[plane[0]], part[plane[1]] = -(-shape[plane[0]] // high), -(-shape[plane[1]] // wide)
-            yield tuple(part)
+            if not is_even or height % high == width % wide == 0:
+                part = list(box)
+                part[plane[0]], part[plane[1]] = -(-height // high), -(-width // wide)
+                yield tuple(part)
 
 
 def _even_sizes(sizes: Sequence[int], rates: Rates, *, is_of_lines: bool) -> list[int]:

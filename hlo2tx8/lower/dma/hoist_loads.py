@@ -46,9 +46,21 @@ class HoistLoadsPass(ModulePass):
         for function in defined_functions(op):
             for loop in reversed([o for o in nested_ops(function) if isinstance(o, scf.ForOp)]):
                 if (turns_of(loop) or 0) > (xla.ROW_STEPS not in loop.attributes):
-                    _Hoisting(loop, None).run()
-                    for guard in [o for o in loop.body.block.ops if isinstance(o, scf.IfOp) and _is_met_first(o, loop)]:
-                        _Hoisting(loop, guard).run()
+                    for guards in [(), *_guards(loop)]:
+                        _Hoisting(loop, guards).run()
+
+
+def _guards(loop: scf.ForOp) -> list[tuple[scf.IfOp, ...]]:
+    """Branches of a loop's body, each with those around it, outermost first, that the first turn takes if any does."""
+    found: list[tuple[scf.IfOp, ...]] = []
+    waiting: list[tuple[tuple[scf.IfOp, ...], Block]] = [((), loop.body.block)]
+    while waiting:
+        around, block = waiting.pop()
+        for op in block.ops:
+            if isinstance(op, scf.IfOp) and _is_met_first(op, loop):
+                found.append((*around, op))
+                waiting.append((found[-1], op.true_region.block))
+    return found
 
 
 def _is_met_first(guard: scf.IfOp, loop: scf.ForOp) -> bool:
@@ -69,12 +81,12 @@ def _is_met_first(guard: scf.IfOp, loop: scf.ForOp) -> bool:
 
 
 class _Hoisting:
-    """What can leave one loop, of its body or of what is under a condition there."""
+    """What can leave one loop, of its body or of what is under conditions there."""
 
-    def __init__(self, loop: scf.ForOp, guard: scf.IfOp | None) -> None:
-        self.loop, self.guard = loop, guard
-        self.body: Block = loop.body.block if guard is None else guard.true_region.block
-        self.around: list[Block] = list(dict.fromkeys((loop.body.block, self.body)))
+    def __init__(self, loop: scf.ForOp, guards: tuple[scf.IfOp, ...]) -> None:
+        self.loop, self.guards = loop, guards
+        self.around: list[Block] = [loop.body.block, *(guard.true_region.block for guard in guards)]
+        self.body = self.around[-1]
         self.stored = {op.field("slot") for op in instructions_in(loop) if isinstance(op, Wdma)}
         self.writers = writers_in(loop)
         self.known: dict[SSAValue, bool] = {}
@@ -90,28 +102,31 @@ class _Hoisting:
         needed: set[Operation] = set()
         for op in moved:
             self._collect(op, needed)
+        for guard in self.guards:
+            self._collect_value(guard.cond, needed)
         mapping: dict[SSAValue, SSAValue] = {self.loop.body.block.args[0]: self.loop.lb}
-        place = front = Builder(InsertPoint.before(self.loop))
-        if self.guard is not None:
-            self._collect_value(self.guard.cond, needed)
-        gone = {*moved}
-        for block in self.around:
-            if self.guard is not None and block is self.body:
-                place = Builder(InsertPoint.at_end(Block()))
-            for op in [op for op in block.ops if op in needed]:
-                new = (front if isinstance(op, spm.AllocOp) else place).insert(op.clone(value_mapper=mapping))
-                for old, value in zip(op.results, new.results, strict=True):
-                    value.name_hint = old.name_hint
-                    if op in gone:
-                        old.replace_all_uses_with(value)
-        if self.guard is not None:
-            inside = place.insertion_point.block
-            inside.add_op(scf.YieldOp())
-            front.insert(scf.IfOp(mapping[self.guard.cond], [], Region(inside)))
+        place, gone = Builder(InsertPoint.before(self.loop)), {*moved}
+        buffers = [op for op in needed if isinstance(op, spm.AllocOp)]
+        self._clone([op for op in self.body.ops if op in buffers], place, mapping, gone)
+        for block, guard in zip(self.around, (*self.guards, None), strict=True):
+            self._clone([op for op in block.ops if op in needed and op not in buffers], place, mapping, gone)
+            if guard is not None:
+                inside = Block([scf.YieldOp()])
+                place.insert(scf.IfOp(mapping[guard.cond], [], Region(inside)))
+                place = Builder(InsertPoint.at_start(inside))
         for op in reversed(list(self.body.ops)):
             if op in gone:
                 op.detach()
                 op.erase()
+
+    def _clone(self, ops: list[Operation], place: Builder, mapping: dict[SSAValue, SSAValue], gone: set[Operation]) -> None:
+        """Puts ops as they are in the first turn in a place; those that will be gone are replaced by them."""
+        for op in ops:
+            new = place.insert(op.clone(value_mapper=mapping))
+            for old, value in zip(op.results, new.results, strict=True):
+                value.name_hint = old.name_hint
+                if op in gone:
+                    old.replace_all_uses_with(value)
 
     def _is_same(self, buffer: SSAValue) -> bool:
         """Has a buffer of the loop the same elements in every turn?"""
@@ -141,7 +156,7 @@ class _Hoisting:
         return len(buffers) == 1 and all(self._is_move(each) for each in instructions_in(around))
 
     def _is_move(self, op: Instruction) -> bool:
-        if not isinstance(op, MOVES) or (isinstance(op.parent_op(), scf.IfOp) and op.parent_op() is not self.guard):
+        if not isinstance(op, MOVES) or (isinstance(op.parent_op(), scf.IfOp) and op.parent is not self.body):
             return False
         if isinstance(op, Rdma) and op.field("slot") in self.stored:
             return False

@@ -121,9 +121,9 @@ func.func @fewer(%p0: tensor<4096xbf16>, %p1: tensor<4096xbf16>, %r0: tensor<409
 }
 
 // CHECK-LABEL: func.func @fewer
-// CHECK:         [[N:%[a-z0-9_]+]] = "vec.extent"(%tile, %c0) {{.*}}tile * -2 - step + 28
+// CHECK:         [[A:%[a-z0-9_]+]] = "spm.alloc"()
+// CHECK-NEXT:    [[N:%[a-z0-9_]+]] = "vec.extent"(%tile, %c0) {{.*}}tile * -2 - step + 28
 // CHECK-NEXT:    [[IS_LEFT:%[a-z0-9_]+]] = arith.cmpi sgt, [[N]], %c0
-// CHECK-NEXT:    [[A:%[a-z0-9_]+]] = "spm.alloc"()
 // CHECK-NEXT:    scf.if [[IS_LEFT]] {
 // CHECK-NEXT:      tx8.RDMA_load dst([[A]] : {{.*}}slot(%p0
 // CHECK-NEXT:    }
