@@ -40,6 +40,9 @@ Steps = Generator["float | Callable[[], bool]", None, None]
 """What a kernel core does: cycles that pass, and conditions that it waits for."""
 
 
+TERMS = tuple((f"r{i}", f"k{i}") for i in (1, 2, 3, 4))
+
+
 @dataclass(frozen=True)
 class Simulated:
     """Cycles of the whole program, and per tile busy cycles and instructions of each engine."""
@@ -103,6 +106,8 @@ class _Machine:
         self.numbers = count()
         self.tiles = [_Tile(t, [0, t, *[0] * 62]) for t in range(chip.tiles)]
         self.noc = Noc(chip, self.after)
+        self.works: dict[tuple[int, ...], tuple[Work, Sequence[Range]]] = {}
+        """By record and the values of its operands, which are the same on many tiles and in many turns."""
         self.flowing: list[tuple[_Tile, _Job]] = []
         self.flow_version = 0
         self.flow_from = 0.0
@@ -127,7 +132,7 @@ class _Machine:
         assert tile.steps is not None
         tile.condition = None
         for step in tile.steps:
-            if isinstance(step, int | float):
+            if isinstance(step, float):
                 if step:
                     self.after(step, lambda: self._resume(tile))
                     return
@@ -190,7 +195,7 @@ class _Machine:
             tile.set(fields["rd"], kind.FOLD(tile.value(fields["a"]), tile.value(fields["b"])))
             yield 1.0
         elif kind is KcAffine:
-            terms = [(tile.value(fields[f"r{i}"]), tile.value(fields[f"k{i}"])) for i in (1, 2, 3, 4)]
+            terms = [(tile.value(fields[r]), tile.value(fields[k])) for r, k in TERMS]
             tile.set(fields["rd"], tile.value(fields["c"]) + sum(r * k for r, k in terms))
             yield float(max(sum(1 for _, k in terms if k), 1))
         elif kind is KcLoadScalar:
@@ -206,9 +211,8 @@ class _Machine:
             self._meet()
             yield lambda: not tile.is_at_barrier
         else:
-            o = Operands({name: tile.value(operand) for name, operand in fields.items()}, record.fmt, record.fmt2)
-            ranges = spm_ranges(kind, o)
-            job = _Job(kind.ENGINE, work_of(kind, o, self.chip, ranges), () if kind.ENGINE is Engine.DTE else ranges)
+            work, ranges = self._work(at, record, [tile.value(operand) for operand in fields.values()])
+            job = _Job(kind.ENGINE, work, () if kind.ENGINE is Engine.DTE else ranges)
             tile.issued[job.engine] += 1
             if job.engine is Engine.KC:
                 tile.busy[job.engine] += job.work.cycles
@@ -219,6 +223,15 @@ class _Machine:
             tile.in_order.append(job)
             tile.queues[job.engine].append(job)
             self._start_engines(tile)
+
+    def _work(self, at: int, record: Record, values: list[int]) -> tuple[Work, Sequence[Range]]:
+        """What an instruction with these values of its operands does."""
+        key = (at, *values)
+        if key not in self.works:
+            o = Operands(dict(zip(record.fields, values, strict=True)), record.fmt, record.fmt2)
+            ranges = spm_ranges(record.kind, o)
+            self.works[key] = work_of(record.kind, o, self.chip, ranges), ranges
+        return self.works[key]
 
     def _meet(self) -> None:
         """Once all kernel cores are at the barrier they go on together."""
@@ -240,8 +253,9 @@ class _Machine:
             if engine in tile.running or not queue:
                 continue
             job = queue[0]
-            before = tile.in_order[: tile.in_order.index(job)]
-            if any(a.conflicts_with(b) for other in before for a in other.ranges for b in job.ranges):
+            if tile.in_order[0] is not job and any(
+                a.conflicts_with(b) for other in tile.in_order[: tile.in_order.index(job)] for a in other.ranges for b in job.ranges
+            ):
                 continue
             queue.popleft()
             tile.running[engine] = job

@@ -10,10 +10,14 @@ from hlo2tx8.compiler.driver import load_source
 from hlo2tx8.device.emulator import Mode
 from hlo2tx8.options import Level, Options
 from hlo2tx8.runtime.levels import RUNS, each_run
+from hlo2tx8.tools.xla_cpu import CpuServer
 
 ALL_MODES: tuple[Mode, ...] = ("fast", "strict", "definition")
 FAST: tuple[Mode, ...] = ("fast",)
 LEVELS = (Level.FUSED, Level.LOOPS, Level.FLAT, Level.VECTOR, Level.SCHEDULED)
+
+CPU = CpuServer()
+"""Runs modules on XLA:CPU, all in one process."""
 
 Compare = Callable[[np.ndarray, np.ndarray], None]
 

@@ -5,7 +5,7 @@ import re
 import ml_dtypes
 import numpy as np
 import pytest
-from jax_programs import FAST, LEVELS, check_text
+from jax_programs import CPU, FAST, LEVELS, check_text
 
 from hlo2tx8 import Options, compile
 from hlo2tx8.compiler.driver import load_source
@@ -14,7 +14,6 @@ from hlo2tx8.hlo import evaluate
 from hlo2tx8.options import Level
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.levels import RUNS, each_run
-from hlo2tx8.tools.xla_cpu import run_on_cpu
 
 TEXTS = {
     "inference": ("xffff", "x"),
@@ -46,7 +45,7 @@ def test_batch_norm(kind: str, shape: tuple[int, ...], feature: int, element: st
         assert np.max(np.abs(actual.astype(np.float64) - expected.astype(np.float64))) <= 128 * eps
 
     levels = LEVELS if element == "f32" else ()
-    check_text(text, inputs, run_on_cpu(text, inputs), levels, FAST, near)
+    check_text(text, inputs, CPU.run(text, inputs), levels, FAST, near)
 
 
 def inference(shape: tuple[int, ...], element: str, before: str, after: str, more: str = "", feature: int = -1) -> str:

@@ -7,10 +7,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from jax import lax
-from jax_programs import FAST, check, check_text
+from jax_programs import CPU, FAST, check, check_text
 
 from hlo2tx8.hlo import spec_of
-from hlo2tx8.tools.xla_cpu import run_on_cpu
 
 DTYPES = (np.float32, ml_dtypes.bfloat16, np.float16, np.float64, np.int8, np.bool_, np.int64, np.uint16, np.complex64)
 INDICES: tuple[tuple[Any, list[int]], ...] = (
@@ -100,7 +99,7 @@ def test_dimension_numbers(case: tuple[Any, ...]) -> None:
       return %r : {types[2]}
     }}"""
     inputs = [values(operand), np.random.default_rng(4).integers(-3, 9, shape).astype(np.int32)]
-    check_text(text, inputs, run_on_cpu(text, inputs))
+    check_text(text, inputs, CPU.run(text, inputs))
 
 
 SELECTED = [((5, 7), (2, 3), 1, 0), ((3, 5, 7), (3, 2), 1, 1), ((4, 3), (), 0, 0), ((3, 2, 6), (3, 2, 0), 2, 2)]

@@ -7,9 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from jax import lax
-from jax_programs import FAST, check, check_text
-
-from hlo2tx8.tools.xla_cpu import run_on_cpu
+from jax_programs import CPU, FAST, check, check_text
 
 
 def values(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
@@ -103,7 +101,7 @@ def test_dimension_numbers(case: tuple[Any, ...]) -> None:
     }}"""
     index = np.random.default_rng(4).integers(-1, 6, shapes[1]).astype(np.int32)
     inputs = [values(shapes[0]), index, values(shapes[2])]
-    check_text(text, inputs, run_on_cpu(text, inputs))
+    check_text(text, inputs, CPU.run(text, inputs))
 
 
 def test_several_operands() -> None:
@@ -122,4 +120,4 @@ def test_several_operands() -> None:
     }"""
     index = np.array([[1], [3], [1], [7]], np.int32)
     inputs = [values((5,)), np.arange(5, dtype=np.int32), index, values((4,)) + 1, np.arange(4, dtype=np.int32) * 10]
-    check_text(text, inputs, run_on_cpu(text, inputs))
+    check_text(text, inputs, CPU.run(text, inputs))
