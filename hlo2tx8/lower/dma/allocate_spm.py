@@ -2,9 +2,10 @@
 
 A buffer lives from its first to its last access in program order; one that is allocated outside of a loop lives through the
 whole loop; so do small ones of a group's steps, which would else wait until another engine is done with what has been in their
-place, and small ones from in front of the loop, for whose place its first loads would wait. A small one that only the kernel core
-accesses has a place of its own all the time, so that the core, whose accesses the queues do not order, need not wait for engines
-that had the place before. Buffers are placed by decreasing size at the lowest gap among those alive at the same time.
+place, and, if there is room, small ones from in front of the loop, for whose place its first loads would wait. A small one that
+only the kernel core accesses has a place of its own all the time, so that the core, whose accesses the queues do not order, need
+not wait for engines that had the place before. Buffers are placed by decreasing size at the lowest gap among those alive at the
+same time.
 
     %b = spm.alloc {size = 512, copies = 2}      %a = arith.constant 65536 : index
     %t = spm.turn %b, %s                    →    %t = xla.apply_indexing #map<(s) -> (s mod 2 * 512 + 65536)>(%s)
@@ -117,7 +118,9 @@ def _apart(
     """An address for every buffer, and when it is its. Where turns overlap, a place is taken again as late as there is room for:
     engines of the other turn would wait until its last reader is done."""
     is_overlapped = any(xla.BAND_TURNS in op.attributes for op in nested_ops(function))
-    lives = live_ranges(function)
+    lives = live_ranges(function, keeps_small=True)
+    if end_of(allocs, place(allocs, lives, space), space) > space.limit:
+        lives = live_ranges(function)
     for pause in PAUSES if is_overlapped else ():
         found = rested(allocs, lives, space, pause)
         if found is not None:
@@ -148,10 +151,10 @@ def _check(kernel: str, allocs: list[spm.AllocOp], addresses: dict[SSAValue, int
         raise CapacityError("E3101", message, hint="split its fusion")
 
 
-def live_ranges(function: func.FuncOp) -> dict[SSAValue, LiveRange]:
-    """Live range of each `spm.alloc` of a function."""
+def live_ranges(function: func.FuncOp, *, keeps_small: bool = False) -> dict[SSAValue, LiveRange]:
+    """Live range of each `spm.alloc` of a function; `keeps_small`: small ones from in front of a loop live until it ends."""
     ranges: dict[SSAValue, LiveRange] = {}
-    end = _number(function.body.block, 0, ranges, frozenset())
+    end = _number(function.body.block, 0, ranges, frozenset(), keeps_small=keeps_small)
     of_engines = [op for op in nested_ops(function) if isinstance(op, Instruction) and op.ENGINE is not Engine.KC]
     moved = {spm.root_buffer(v) for op in of_engines for v in op.operands if isinstance(v.type, BufferType)}
     for alloc in [o for o in nested_ops(function) if isinstance(o, spm.AllocOp)]:
@@ -164,7 +167,9 @@ def live_ranges(function: func.FuncOp) -> dict[SSAValue, LiveRange]:
     return ranges
 
 
-def _number(block: Block, position: int, ranges: dict[SSAValue, LiveRange], around: frozenset[SSAValue]) -> int:
+def _number(
+    block: Block, position: int, ranges: dict[SSAValue, LiveRange], around: frozenset[SSAValue], *, keeps_small: bool
+) -> int:
     """Numbers the ops of a block from `position` on; `around` are the buffers allocated in the blocks around it."""
     allocated = around | {op.result for op in block.ops if isinstance(op, spm.AllocOp)}
     loop_before = position
@@ -174,14 +179,14 @@ def _number(block: Block, position: int, ranges: dict[SSAValue, LiveRange], arou
             start, known = position, set(ranges)
             for region in op.regions:
                 for inner in region.blocks:
-                    position = _number(inner, position, ranges, allocated)
+                    position = _number(inner, position, ranges, allocated, keeps_small=keeps_small)
             if isinstance(op, scf.ForOp):
                 is_step = xla.ROW_STEPS in op.attributes
                 for buffer in [
                     b
                     for b, r in ranges.items()
                     if (r.end > start and (b in allocated or b in known or (is_step and _is_small(b))))
-                    or (r.start > loop_before and b in allocated and _is_small(b))
+                    or (keeps_small and r.start > loop_before and b in allocated and _is_small(b))
                 ]:
                     old = ranges[buffer]
                     ranges[buffer] = LiveRange(min(old.start, start), position)
