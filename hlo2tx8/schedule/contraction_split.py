@@ -288,7 +288,7 @@ def inner_shape(part: ContractionPart) -> tuple[tuple[int, ...], tuple[Role, ...
 
 
 def _boxes(
-    part: ContractionPart, lines: Sequence[Line], rates: Rates, most_elements: int, *, keeps_weights: bool = False
+    part: ContractionPart, lines: Sequence[Line], rates: Rates, most_elements: int, *, keeps_weights: bool
 ) -> list[tuple[int, ...]]:
     """Sizes of steps along the dimensions of `inner_shape`, the smallest first; weights stay as they are in memory only if all
     steps have as many rows."""
@@ -325,7 +325,8 @@ def _rectangles(
     """The boxes with parts of a plane that are not as wide as it: they read fewer elements twice than lines do. `is_even`: only
     parts that are all of one size."""
     height, width = (shape[dim] for dim in plane)
-    for box in boxes:
+    others = dict.fromkeys(tuple(1 if dim in plane else size for dim, size in enumerate(box)) for box in boxes)
+    for box in others:
         for high, wide in product(PARTS_OF_HEIGHT, PARTS_OF_WIDTH):
             if not is_even or height % high == width % wide == 0:
                 part = list(box)

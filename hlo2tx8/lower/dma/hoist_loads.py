@@ -133,7 +133,8 @@ class _Hoisting:
         if buffer not in self.known:
             self.known[buffer] = False  # until the contrary is shown: a buffer that is made of itself changes
             writers = self.writers.get(buffer, [])
-            self.known[buffer] = bool(writers) and all(self._may_move(op) for op in writers)
+            is_around = isinstance(buffer.owner, Operation) and buffer.owner.parent in self.around[:-1]  # and does not move
+            self.known[buffer] = bool(writers) and not is_around and all(self._may_move(op) for op in writers)
         return self.known[buffer]
 
     def _in_body(self, op: Operation) -> Operation:
