@@ -100,14 +100,16 @@ def _offset_and_conditions(access: TensorAccess, shape: Sequence[int], to_output
         offset = offset + result * step
     found = [offset, *(expr for expr, _ in map.constraints)]
     found += [Dim(i) for i, (d, size) in enumerate(zip(map.dims, shape, strict=True)) if d.lo > 0 or d.hi < size - 1]
+    if any(_compound_terms(expr) for expr in found):  # parts of a quotient join only while the map's own ranges are known
+        bounds = [v.interval for v in map.dims], [v.interval for v in map.syms]
+        found = [simplify_expr(expr, *bounds) for expr in found]
     return [expr.substitute(to_output, symbols) for expr in found]
 
 
 def divides_ranges(access: TensorAccess) -> bool:
     """True if the offset, or a condition, of an access is not affine in the map's range variables."""
     found = _offset_and_conditions(access, [d.hi + 1 for d in access.map.dims], [Dim(i) for i in range(len(access.map.dims))])
-    simple = (simplify_expr(e, [d.interval for d in access.map.dims], [v.interval for v in access.map.syms]) for e in found)
-    return any(isinstance(leaf, Sym) for expr in simple for term in _compound_terms(expr) for leaf in term.leaves())
+    return any(isinstance(leaf, Sym) for expr in found for term in _compound_terms(expr) for leaf in term.leaves())
 
 
 def _substitute_dims(expr: Expr, dims: Sequence[Expr]) -> Expr:

@@ -1,7 +1,7 @@
 """How the loop over a function's roots reads tensors, and the work split that suits those accesses."""
 
 from dataclasses import dataclass, field
-from math import prod
+from math import ceil, prod
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -164,27 +164,36 @@ class AccessAnalysis:
             elements //= 2
         return elements
 
-    def bytes_per_element(self, function: SubgraphFunction) -> int:
-        """Bytes of the vectors that are alive at once, per element of a step."""
+    def bytes_per_element(self, function: SubgraphFunction, of_rows: int = 0) -> int:
+        """Bytes of the vectors that are alive at once, per element of a step; what has one element per row takes a part of them, if
+        the rows have `of_rows` elements in all."""
         accesses = self.of(function)
         widths = [_width_bytes(tensor_type(root).element_type) for root in function.roots]
         widths += [_width_bytes(access.type.element_type) for access in accesses]
         widths += [_width_bytes(tensor_type(op.results[0]).element_type) for op in function.instructions]
-        return max(widths) * (2 * len(function.roots) + self._num_vectors(function))
+        roots = sum(_share_of_rows(root, of_rows) for root in function.roots)
+        return ceil(max(widths) * (2 * roots + self._num_vectors(function, of_rows)))
 
-    def _num_vectors(self, function: SubgraphFunction) -> int:
+    def _num_vectors(self, function: SubgraphFunction, of_rows: int = 0) -> float:
         """Vectors in SPM at once for one call: two per tensor that is loaded, one per value until its last use."""
         last_use: dict[SSAValue, Operation] = {}
         for op in function.instructions:
             for operand in op.operands:
                 last_use[operand] = op
-        loaded = sum(isinstance(value, BlockArgument) for value in last_use)
+        loaded = sum(_share_of_rows(value, of_rows) for value in last_use if isinstance(value, BlockArgument))
         computed = set(function.instructions)
-        alive = most = 0
+        alive = most = 0.0
         for op in function.instructions:
-            most = max(most, alive := alive + 1)
-            alive -= sum(last_use[v] is op for v in dict.fromkeys(op.operands) if v.owner in computed)
-        return 2 * loaded + most + sum(map(self._num_vectors, self.inlined_callees(function)))
+            most = max(most, alive := alive + _share_of_rows(op.results[0], of_rows))
+            alive -= sum(
+                _share_of_rows(v, of_rows) for v in dict.fromkeys(op.operands) if v.owner in computed and last_use[v] is op
+            )
+        return 2 * loaded + most + sum(self._num_vectors(callee, of_rows) for callee in self.inlined_callees(function))
+
+
+def _share_of_rows(value: SSAValue, of_rows: int) -> float:
+    """How much of a vector of a step a value takes, if the rows have so many elements in all; the whole one if that is 0."""
+    return min(1.0, prod(shape_of(value)) / of_rows) if of_rows else 1.0
 
 
 def _condition(map: IndexingMap, whole: IndexingMap) -> dict[TensorAccess, None]:

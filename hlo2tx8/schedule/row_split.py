@@ -44,7 +44,7 @@ def split_rows(space: RowSpace, function: SubgraphFunction, accesses: AccessAnal
     joined = sorted({leaf.index for dim in space.joined for leaf in found.to_output[dim].leaves() if isinstance(leaf, Dim)})
     target, outer = accesses.target, [dim for dim in range(len(found.shape)) if dim not in joined]
     inner, is_split = [dim for dim in outer if dim > joined[-1]], any(joined[0] < dim < joined[-1] for dim in outer)
-    fits = int(SPM_SHARE * target.rates.spm_bytes / accesses.bytes_per_element(function))
+    fits = int(SPM_SHARE * target.rates.spm_bytes / accesses.bytes_per_element(function, prod(space.shape)))
     wanted = target.step_elements or accesses.step_elements(function)
     least = space.width
     if inner and not is_split:
@@ -52,14 +52,14 @@ def split_rows(space: RowSpace, function: SubgraphFunction, accesses: AccessAnal
     if least > (target.step_elements or fits):
         return f"{least} elements of whole rows do not fit a step"
     box = [1 if dim in outer else size for dim, size in enumerate(found.shape)]
-    cut = [] if is_split else inner or outer  # a row in several pieces is a step of its own
+    cut = [] if is_split else outer  # a row in several pieces is a step of its own
     tiles = -(-target.rates.tiles // prod(found.shape[dim] for dim in outer if dim not in cut))
     most = max(wanted, least) // space.width
     if cut:
         alone = accesses.alone_in_rows(function, prod(space.shape))
         sizes = choose_box([found.shape[dim] for dim in cut], most, tiles, space.width, alone)
         for dim, size in zip(cut, sizes, strict=True):
-            box[dim] = size
+            box[dim] = 1 if inner and dim not in inner else size  # joined lanes do not lie between others
         if inner:
             box[cut[-1]] = max(box[cut[-1]], min(found.shape[cut[-1]], least // space.width))
     split = split_work(found.shape, found.to_output, 0, target.rates.tiles, box=box)
