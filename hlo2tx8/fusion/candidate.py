@@ -1,7 +1,7 @@
 """Candidates: sets of instructions that will be one fusion each, and how instructions outside read their results."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.ir import Operation, SSAValue
 
@@ -62,6 +62,10 @@ class Rows:
     reduced: tuple[int, ...]
     dims: tuple[Variable, ...]
 
+    def are_like(self, other: "Rows") -> bool:
+        """Are these the same rows, be it in the loop of another reduction?"""
+        return (self.scope is None) == (other.scope is None) and replace(self, scope=other.scope) == other
+
 
 @dataclass(eq=False)
 class FusionCandidate:
@@ -69,7 +73,8 @@ class FusionCandidate:
     its place.
 
     `outputs` are the results that others read, in reverse program order; `readers` the candidates that read them. Maps are from the
-    root's index. A candidate that was merged into another has that one as `whole`.
+    root's index. A candidate that was merged into another has that one as `whole`; the loop over its rows is that of the other from
+    then on, which `scopes` says.
     """
 
     root: Operation
@@ -81,6 +86,7 @@ class FusionCandidate:
     outputs: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
     readers: dict["FusionCandidate", None] = field(default_factory=dict["FusionCandidate", None])
     rows: Rows | None = None
+    scopes: dict[Scope, Scope] = field(default_factory=dict[Scope, Scope])
     whole: "FusionCandidate | None" = None
 
     @property
@@ -124,6 +130,10 @@ class FusionCandidate:
         self.accesses.extend(other.accesses)
         self.outputs.update(other.outputs)
         self.readers.update(other.readers)
+        if self.rows and other.rows and self.rows.scope and other.rows.scope:
+            self.scopes |= dict.fromkeys((other.rows.scope, *other.scopes), self.rows.scope)
+        else:
+            self.scopes |= other.scopes
         self.rows = self.rows or other.rows
 
     def add_output(self, op: Operation, position: int, readers: Iterable["FusionCandidate"]) -> None:
@@ -135,18 +145,23 @@ class FusionCandidate:
 
 @dataclass(frozen=True)
 class CandidateUse:
-    """One way in which an instruction is read: by `node`, at `map` of its root's index (None: the same index), under `scope`;
-    `is_outside` if the reader needs the whole tensor in memory.
+    """One way in which an instruction is read: by `node`, at `map` of its root's index (None: the same index), under the scope
+    `given` when it was found; `is_outside` if the reader needs the whole tensor in memory.
     """
 
     node: FusionCandidate
     is_outside: bool = False
     map: IndexingMap | None = None
-    scope: Scope | None = None
+    given: Scope | None = None
 
     @property
     def candidate(self) -> FusionCandidate:
         return self.node.find()
+
+    @property
+    def scope(self) -> Scope | None:
+        """The scope in what the candidate has become."""
+        return self.candidate.scopes.get(self.given, self.given) if self.given else None
 
     def same_place(self, other: "CandidateUse") -> bool:
         """True if both uses read the same element of the instruction under the same condition."""

@@ -30,7 +30,8 @@ from hlo2tx8.fusion.candidate import (
 from hlo2tx8.fusion.epilogues import contraction_in, ends_product, why_no_epilogue
 from hlo2tx8.fusion.products import SameRows
 from hlo2tx8.fusion.row_candidates import rows_of
-from hlo2tx8.fusion.sharing import copies_are_cheaper, costs_of_copies, is_output_of, merge, why_no_output
+from hlo2tx8.fusion.sharing import are_alike, copies_are_cheaper, costs_of_copies, is_output_of, merge, why_no_output
+from hlo2tx8.fusion.siblings import merge_siblings
 from hlo2tx8.hlo.regions import captured
 from hlo2tx8.indexing import Dim, IndexingMap
 from hlo2tx8.notes import Decision, KeptApart, Name, What
@@ -60,8 +61,9 @@ def find_candidates(block: Block, costs: Costs, start: int = 0) -> tuple[list[Fu
     walk = _CandidateWalk(costs, {op: number for number, op in enumerate(block.ops, start)})
     for op in reversed(tuple(block.ops)):
         walk.visit(op)
+    merged = merge_siblings(walk.reads, costs)
     found = [candidate for candidate in walk.candidates if candidate.whole is None]
-    return sorted(found, key=lambda candidate: candidate.last), tuple(reversed(walk.decisions))
+    return sorted(found, key=lambda candidate: candidate.last), (*reversed(walk.decisions), *merged)
 
 
 @dataclass
@@ -69,6 +71,7 @@ class _CandidateWalk:
     costs: Costs
     position: dict[Operation, int]
     uses: dict[Operation, list[CandidateUse]] = field(default_factory=dict[Operation, list[CandidateUse]])
+    reads: dict[SSAValue, list[CandidateUse]] = field(default_factory=dict[SSAValue, list[CandidateUse]])
     candidates: list[FusionCandidate] = field(default_factory=list[FusionCandidate])
     decisions: list[Decision] = field(default_factory=list[Decision])
     products: SameRows = field(default_factory=SameRows)
@@ -170,10 +173,10 @@ class _CandidateWalk:
         ready = [use for use in places if is_output_of(op, use, self.costs)]
         place = max(ready or places[:1], key=lambda use: size_bytes(use.candidate.root.results[0]))
         target = place.candidate
-        same = [use for use in places if use.scope is None and use.map == place.map] if place.scope is None else [place]
+        same = [use for use in places if use is place or are_alike(use, place, self.costs)]
         for use in same:
             if use.candidate is not target and use.candidate.has_index_of(target.root.results[0]):
-                self.decisions.append(merge(target, use.candidate, op, self.costs))
+                self.decisions.append(merge(target, use.candidate, op.results[0], self.costs))
         if _is_of_rows_and_others(found, places) and self._is_behind_product(op):
             return False
         apart = [use for use in places if use is place or use.candidate is not target]
@@ -322,7 +325,7 @@ class _CandidateWalk:
             inner = Scope(op, number) if is_conditional(op, number) else use.scope
             if is_reduction(op) and number < num_loop_operands(op):
                 inner = scope
-            self._record(operand, CandidateUse(candidate, map=map, scope=inner))
+            self._record(operand, CandidateUse(candidate, map=map, given=inner))
 
     def _loop_scope(self, op: Operation, use: CandidateUse) -> Scope:
         """The scope of a reduction's loop; the first one of a fusion, at its index, says what its rows are."""
@@ -334,6 +337,7 @@ class _CandidateWalk:
         return scope
 
     def _record(self, value: SSAValue, use: CandidateUse) -> None:
+        self.reads.setdefault(value, []).append(use)
         if isinstance(value.owner, Operation):
             self.uses.setdefault(value.owner, []).append(use)
 

@@ -7,39 +7,60 @@ x, negate(x)                            x is an output of the fusion of negate
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, MAX_OUTPUTS, CandidateUse, FusionCandidate, Rows, reads_once
 from hlo2tx8.fusion.row_candidates import kept_dims, rows_of
 from hlo2tx8.indexing import Dim
 from hlo2tx8.notes import Decision, What
 from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
+from hlo2tx8.partitioner.reduction_order import reduced_dimensions, why_in_order
+from hlo2tx8.partitioner.reduction_paths import is_reduction
 from hlo2tx8.schedule.costs import Costs, size_bytes, vector_times
+from hlo2tx8.schedule.whole_rows import why_not_whole
 
 CLEARLY = 0.75
 """Copies must cost less than this share of the other way: what they read gets more readers, too."""
 
 
-def merge(target: FusionCandidate, other: FusionCandidate, op: Operation, costs: Costs) -> Decision:
-    """Merge two readers of `op` that read it at the same index into one candidate if possible; returns what was decided."""
+def merge(target: FusionCandidate, other: FusionCandidate, value: SSAValue, costs: Costs) -> Decision:
+    """Merge two readers of a value at the same index into one candidate if possible; returns what was decided."""
     why = ""
     if len(target.members) + len(other.members) > MAX_INSTRUCTIONS or len(target.outputs) + len(other.outputs) > MAX_OUTPUTS:
         why = "together they have too many instructions or outputs"
-    elif target.rows and other.rows and target.rows != other.rows:
+    elif target.rows and other.rows and not target.rows.are_like(other.rows):
         why = "their reductions go over different rows"
     elif target.reaches(other) or other.reaches(target):
         why = "one reads what is made of the other"
-    saved, roots = costs.rates.kernel + costs.transfer(op.results[0]), (target.name, other.name)
+    saved, roots = costs.rates.kernel + costs.transfer(value), (target.name, other.name)
     if why:
         return Decision(What.APART, roots[:1], roots[1], why, saved)
     target.absorb(other)
     return Decision(What.MERGED, roots[:1], roots[1], saved=saved)
 
 
+def are_alike(use: CandidateUse, other: CandidateUse, costs: Costs) -> bool:
+    """Is a value read at the same place by two candidates, at their own index or in rows which steps hold whole?"""
+    if use.map != other.map:
+        return False
+    if use.scope is None and other.scope is None:
+        return True
+    rows, others = _rows_read(use, costs), _rows_read(other, costs)
+    return rows is not None and others is not None and rows.are_like(others)
+
+
+def _rows_read(use: CandidateUse, costs: Costs) -> Rows | None:
+    """The rows that a candidate reduces, if it reads them and steps hold them whole."""
+    rows, reductions = use.candidate.rows, [op for op in use.candidate.members if is_reduction(op)]
+    if rows is None or use.scope is not rows.scope or any(why_in_order(op) or len(op.results) > 1 for op in reductions):
+        return None
+    return rows if not any(why_not_whole(op, reduced_dimensions(op), costs) for op in reductions) else None
+
+
 def is_output_of(op: Operation, use: CandidateUse, costs: Costs) -> bool:
     """True if the instruction has one element per index of the reader's fusion, or one per row of it."""
     if use.scope is not None:
-        return False
+        return _is_of_rows_loop(op, use, costs)
     if use.map is None:
         return use.candidate.has_index_of(op.results[0])
     shape = shape_of(use.candidate.root.results[0])
@@ -52,6 +73,15 @@ def is_output_of(op: Operation, use: CandidateUse, costs: Costs) -> bool:
     if rows is None:
         return len(dims) < len(shape)  # of rows that a reduction before it may join
     return isinstance(rows, Rows) and rows.scope is None and dims == [dim.index for dim in kept_dims(rows)]
+
+
+def _is_of_rows_loop(op: Operation, use: CandidateUse, costs: Costs) -> bool:
+    """True if the root reduces rows, and the instruction has one element per row, too: it is at the root's own index."""
+    rows = rows_of(op, use, costs) if reads_once(op) else use.candidate.rows
+    if not isinstance(rows, Rows) or rows.scope is not use.scope or use.map is None or use.map.constraints:
+        return False
+    rank = len(shape_of(use.candidate.root.results[0]))
+    return use.candidate.has_index_of(op.results[0]) and list(use.map.results) == list(map(Dim, range(rank)))
 
 
 def why_no_output(op: Operation, place: CandidateUse, rest: Sequence[CandidateUse], costs: Costs) -> str:

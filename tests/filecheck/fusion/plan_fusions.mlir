@@ -173,3 +173,49 @@ func.func @main(%x: tensor<2048x256xf32>, %a: tensor<2048x64xf32>, %w: tensor<64
 // CHECK-NEXT:     "stablehlo.return"(%[[ADDED]])
 // CHECK:        "hlo.fusion"(%[[SUM]])
 // CHECK:          "stablehlo.reduce"
+
+// -----
+
+// Readers of an input at the same index are one fusion, which reads it once; one that reads what another makes stays apart.
+
+func.func @main(%x: tensor<512x512xf32>) -> (tensor<512x512xf32>, tensor<512x512xf32>, tensor<512x512xf32>) {
+  %0 = "stablehlo.negate"(%x) : (tensor<512x512xf32>) -> tensor<512x512xf32>
+  %1 = "stablehlo.abs"(%x) : (tensor<512x512xf32>) -> tensor<512x512xf32>
+  %2 = "stablehlo.transpose"(%0) <{permutation = array<i64: 1, 0>}> : (tensor<512x512xf32>) -> tensor<512x512xf32>
+  %3 = "stablehlo.add"(%x, %2) : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
+  func.return %0, %1, %3 : tensor<512x512xf32>, tensor<512x512xf32>, tensor<512x512xf32>
+}
+
+// CHECK:      func.func @main(
+// CHECK:        %[[BOTH:.+]], %[[BOTH2:.+]] = "hlo.fusion"(%{{[^,]*}}) <{
+// CHECK:          "stablehlo.negate"
+// CHECK:          "stablehlo.abs"
+// CHECK:        "hlo.fusion"(
+// CHECK:          "stablehlo.transpose"
+// CHECK:          "stablehlo.add"
+// CHECK-NOT:    "hlo.fusion"(
+
+// -----
+
+// So are reductions of the same rows, if steps hold these whole.
+
+func.func @main(%x: tensor<2048x256xf32>) -> (tensor<2048xf32>, tensor<2048xf32>) {
+  %zero = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AAAAAA==">}> : () -> tensor<f32>
+  %0 = "stablehlo.reduce"(%x, %zero) <{dimensions = array<i64: 1>}> ({
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %r = "stablehlo.add"(%p, %q) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%r) : (tensor<f32>) -> ()
+  }) : (tensor<2048x256xf32>, tensor<f32>) -> tensor<2048xf32>
+  %1 = "stablehlo.reduce"(%x, %zero) <{dimensions = array<i64: 1>}> ({
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %r = "stablehlo.maximum"(%p, %q) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%r) : (tensor<f32>) -> ()
+  }) : (tensor<2048x256xf32>, tensor<f32>) -> tensor<2048xf32>
+  func.return %0, %1 : tensor<2048xf32>, tensor<2048xf32>
+}
+
+// CHECK:      func.func @main(
+// CHECK:        "hlo.fusion"(
+// CHECK:          "stablehlo.add"
+// CHECK:          "stablehlo.maximum"
+// CHECK-NOT:    "hlo.fusion"(
