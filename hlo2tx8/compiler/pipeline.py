@@ -88,6 +88,7 @@ from hlo2tx8.passes.simplify_combiners import SimplifyCombinersPass
 from hlo2tx8.passes.simplify_control import SimplifyControlPass
 from hlo2tx8.passes.simplify_hlo import SimplifyHloPass
 from hlo2tx8.passes.split_reductions import SplitReductionsPass
+from hlo2tx8.passes.split_statistics import SplitStatisticsPass
 from hlo2tx8.passes.widen_narrow_types import WidenNarrowTypesPass
 
 
@@ -152,6 +153,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(DivideBehindProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(OffsetBehindScalePass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(ScaleBeforeProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
+    Stage(SplitStatisticsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(SplitReductionsPass(), after=Level.HLO, is_optional=True),
     Stage(PlanFusionsPass(), after=Level.FUSED),
     Stage(GroupFusionsPass(), after=Level.FUSED),

@@ -32,12 +32,11 @@ from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.notes import add_notes
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
-from hlo2tx8.partitioner.reduction_order import joins_apart, reduced_dimensions
+from hlo2tx8.partitioner.reduction_order import joins_apart
+from hlo2tx8.passes.statistics.behind_rows import statistic
 
 VECTORS = {Float32Type: 4, BFloat16Type: 2, Float16Type: 2}
 """Elements that the vector engine divides, and their bytes."""
-PER_ROW = ("stablehlo.broadcast_in_dim", "stablehlo.convert", "stablehlo.reshape")
-"""What carries a statistic of a row from a reduction to its reader."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class _Weights:
         if len(list(divide.results[0].uses)) != 1 or not _is_less_work(dot, side):
             return None
         numerators, (joined,) = divide.operands[0], contracted
-        total = _statistic(divide.operands[1], joined)
+        total = statistic(divide.operands[1], (joined,))
         exponential = numerators.owner
         if total is None or joins_apart(total, 0) != "add" or unconverted(total.operands[0]) is not numerators:
             return None
@@ -139,38 +138,10 @@ def _is_less_work(dot: Operation, side: int) -> bool:
     return prod(shape_of(dot.results[0])) * passes < prod(shape_of(dot.operands[side])) * width
 
 
-def _statistic(value: SSAValue, joined: int) -> Operation | None:
-    """The reduction over that dimension of which a value has the result everywhere in its row."""
-    shape = shape_of(value)
-    kept = [dim for dim in range(len(shape)) if dim != joined]
-    if not isinstance(value.owner, Operation) or value.owner.name != "stablehlo.broadcast_in_dim":
-        return None
-    places = list(attributes_of(value.owner)["broadcast_dimensions"])
-    value = value.owner.operands[0]
-    if [dim for dim, size in zip(places, shape_of(value), strict=True) if size > 1] != [dim for dim in kept if shape[dim] > 1]:
-        return None
-    while isinstance(owner := value.owner, Operation) and owner.name in PER_ROW:
-        if prod(shape_of(owner.operands[0])) != prod(shape_of(value)) or not _is_in_order(owner):
-            return None
-        value = owner.operands[0]
-    if not isinstance(owner, Operation) or owner.name != "stablehlo.reduce" or len(owner.results) != 1:
-        return None
-    is_of_rows = shape_of(owner.operands[0]) == shape and list(reduced_dimensions(owner)) == [joined]
-    return owner if is_of_rows else None
-
-
-def _is_in_order(op: Operation) -> bool:
-    """Does an op that only adds dimensions of one element leave the order of elements as it is?"""
-    if op.name != "stablehlo.broadcast_in_dim":
-        return True
-    places = list(attributes_of(op)["broadcast_dimensions"])
-    return places == sorted(places)
-
-
 def is_from_maximum(value: SSAValue, joined: int) -> bool:
     """Is a value something minus its maximum over that dimension, so that it is never positive?"""
     subtract = value.owner
     if not isinstance(subtract, Operation) or subtract.name != "stablehlo.subtract":
         return False
-    maximum = _statistic(subtract.operands[1], joined)
+    maximum = statistic(subtract.operands[1], (joined,))
     return maximum is not None and joins_apart(maximum, 0) == "maximum" and maximum.operands[0] is subtract.operands[0]

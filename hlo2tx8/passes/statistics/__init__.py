@@ -1,0 +1,1 @@
+"""Statistics of rows: sums of their elements and of what is made of these."""
