@@ -27,6 +27,7 @@ from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.hlo.spec import Kind
+from hlo2tx8.partitioner.instruction import tensor_type
 from hlo2tx8.passes.rules.arithmetic import RULES as OF_VALUES
 from hlo2tx8.passes.rules.fold_constants import fold_constants
 from hlo2tx8.passes.rules.shapes import RULES as OF_SHAPES
@@ -109,7 +110,7 @@ def _merge_equal(block: Block) -> None:
     for op in tuple(block.ops):
         if not op.operands or op.name in _UNREPEATABLE or not has_spec(op.name) or spec_of(op).kind not in _MERGED:
             continue
-        alike = (op.name, *op.operands)
+        alike = (op.name, *map(_same, op.operands))
         if (first := alone.setdefault(alike, op)) is op:
             continue
         if alike not in known:
@@ -123,10 +124,18 @@ def _key(op: Operation, inside: dict[SSAValue, int]) -> Hashable:
     """Equal for ops that mean the same; values of regions by number, others themselves."""
     regions = tuple(_region_key(region, inside) for region in op.regions)
     facts = tuple((k, v) for k, v in sorted((*op.properties.items(), *op.attributes.items())) if k != "loc")
-    operands = tuple(inside.get(value, value) for value in op.operands)
+    operands = tuple(inside.get(value, _same(value)) for value in op.operands)
     for result in op.results if inside else ():
         inside[result] = len(inside)
     return op.name, operands, facts, tuple(op.result_types), regions
+
+
+def _same(value: SSAValue) -> Hashable:
+    """A value; of a constant that is a scalar, what is equal for all others of that element."""
+    owner = value.owner
+    if not isinstance(owner, Operation) or owner.name != "stablehlo.constant" or tensor_type(value).get_shape() != ():
+        return value
+    return owner.properties["value"], value.type
 
 
 def _region_key(region: Region, inside: dict[SSAValue, int]) -> Hashable:

@@ -23,6 +23,7 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.xla_dot import yielded
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import storage_format, tensor_type
+from hlo2tx8.lower.select.repeat import repeat
 from hlo2tx8.lower.select.resident import is_resident, starts_alike
 from hlo2tx8.lower.select.select_reduce import ct_reduction
 from hlo2tx8.lower.select.step_builder import StepBuilder
@@ -60,7 +61,8 @@ class PaddedStep(StepBuilder):
         """An element per row in all columns of its row and in their padding, by TDMA: one block, of which the others are copies."""
         layout, rows, result = self.layout(fmt), self.num_rows(), self.alloc(fmt)
         first, *others = layout.blocks()
-        self.move(result, value, [BoxLevel(rows, (1, first.width)), BoxLevel(first.width, (0, 1))], fmt)
+        levels = [BoxLevel(rows, (1, first.width)), BoxLevel(first.width, (0, 1))]
+        repeat(self, result, value, levels, fmt, prod(self.shape[:-1]))
         for block in others:
             levels = [BoxLevel(rows, (first.width, block.width)), BoxLevel(block.width, (1, 1))]
             self.move(self.at(result, self(rows, block.first * fmt.bytes)), result, levels, fmt)

@@ -20,6 +20,7 @@ from hlo2tx8.device.isa.kc_vector import KcVAdd
 from hlo2tx8.dialects import vec
 from hlo2tx8.indexing import Expr, Sym, split_terms
 from hlo2tx8.lower.box_levels import BoxLevel, Size
+from hlo2tx8.lower.select.repeat import repeat
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 MAX_GATHER_BYTES = 1 << 20
@@ -90,7 +91,7 @@ def load_box(step: StepBuilder, source: SSAValue, offset: Size, strides: Sequenc
     if any(s < 0 for s in strides):
         buffer = _reorder(step, buffer, distinct, strides, fmt)
     if any(s == 0 and e != 1 for s, e in zip(strides, box.extents, strict=True)):
-        buffer = _expand(step, buffer, distinct, box.extents, fmt)
+        buffer = _expand(step, buffer, distinct, box.extents, fmt, _static_size(step, strides))
     return buffer
 
 
@@ -161,11 +162,13 @@ def dense_strides(step: StepBuilder, extents: Sequence[Size]) -> list[Size]:
     return strides[::-1]
 
 
-def _expand(step: StepBuilder, src: SSAValue, distinct: Sequence[Size], extents: Sequence[Size], fmt: Format) -> SSAValue:
+def _expand(
+    step: StepBuilder, src: SSAValue, distinct: Sequence[Size], extents: Sequence[Size], fmt: Format, most: int
+) -> SSAValue:
     read, write = dense_strides(step, distinct), dense_strides(step, extents)
     levels = [BoxLevel(extent, (0 if d == 1 else r, w)) for extent, d, r, w in zip(extents, distinct, read, write, strict=True)]
     dst = step.alloc(fmt)
-    step.move(dst, src, levels, fmt)
+    repeat(step, dst, src, levels, fmt, most)
     return dst
 
 

@@ -6,6 +6,8 @@ outer lanes, [32, C]        16 rows joined with 16, 8 with 8, ...
 others, [R, 64]             moved to [64, R] first
 """
 
+from math import prod
+
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -16,6 +18,7 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import Splat, Vector, storage_format
 from hlo2tx8.lower.select.instruction_tables import CT_FORMATS, hlo_name
+from hlo2tx8.lower.select.repeat import repeat
 from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
@@ -63,7 +66,7 @@ def select_broadcast(s: Selector, op: vec.BroadcastOp) -> Vector:
     levels = (
         [BoxLevel(lanes, (0, rows)), BoxLevel(rows, (1, 1))] if is_outer else [BoxLevel(rows, (1, lanes)), BoxLevel(lanes, (0, 1))]
     )
-    s.step.move(result, value, levels, fmt)
+    repeat(s.step, result, value, levels, fmt, prod(shape))
     return result
 
 

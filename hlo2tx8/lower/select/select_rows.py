@@ -23,6 +23,7 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel, dense_strides
 from hlo2tx8.lower.element_format import Splat, Vector, storage_format
 from hlo2tx8.lower.select.padded_rows import PaddedStep
+from hlo2tx8.lower.select.repeat import repeat
 from hlo2tx8.lower.select.select_reduce import combine, ct_reduction, halve, reduce_blocks, reduce_rows, to_outer
 from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.spread_rows import is_spread_by_product, spread_rows, subtract_rows
@@ -32,7 +33,7 @@ from hlo2tx8.lower.vectorize.varying_lanes import Known, varying_lanes
 
 NEUTRAL: dict[type[Instruction], float] = {CtReduceSum: -0.0, CtReduceMax: -np.inf, CtReduceMin: np.inf}
 CHUNK = 64
-"""Elements that repeat one: a row is filled by runs of as many, not one by one."""
+"""Channels of a block."""
 
 
 def joined_lanes(block: Block, rank: int) -> tuple[int, ...]:
@@ -165,18 +166,12 @@ def expand(s: Selector, rows: Selector, source: SSAValue, fmt: Format) -> Vector
     read, write = dense_strides(rows.step.extents, step), dense_strides(step.extents, step)
     is_joined = [a != b for a, b in zip(step.shape, rows.step.shape, strict=True)]
     levels = [BoxLevel(e, (0 if j else r, w)) for e, r, w, j in zip(step.extents, read, write, is_joined, strict=True)]
-    joined = [k for k, j in enumerate(is_joined) if j]
-    width = prod(step.shape[k] for k in joined)
+    joined, distinct = [k for k, j in enumerate(is_joined) if j], rows.step.num_lanes
     if is_blocked(step.shape, joined):
         count = rows.step.count()
-        chunks = step.alloc(fmt, rows.step.num_lanes * CHUNK)
-        step.move(chunks, value, [BoxLevel(count, (1, CHUNK)), BoxLevel(CHUNK, (0, 1))], fmt)
+        chunks = step.alloc(fmt, distinct * CHUNK)
+        repeat(step, chunks, value, [BoxLevel(count, (1, CHUNK)), BoxLevel(CHUNK, (0, 1))], fmt, distinct)
         size = step(count, CHUNK)
-        value, levels = chunks, [BoxLevel(width // CHUNK, (0, size)), BoxLevel(size, (1, 1))]
-    elif step.shape[-1] != 1 and is_joined[-1] and _is_inner(step.shape, joined) and width % CHUNK == 0 and width > CHUNK:
-        count = rows.step.count()
-        chunks = step.alloc(fmt, rows.step.num_lanes * CHUNK)
-        step.move(chunks, value, [BoxLevel(count, (1, CHUNK)), BoxLevel(CHUNK, (0, 1))], fmt)
-        value, levels = chunks, [BoxLevel(count, (CHUNK, width)), BoxLevel(width // CHUNK, (0, CHUNK)), BoxLevel(CHUNK, (1, 1))]
-    step.move(result, value, levels, fmt)
+        value, levels = chunks, [BoxLevel(prod(step.shape[k] for k in joined) // CHUNK, (0, size)), BoxLevel(size, (1, 1))]
+    repeat(step, result, value, levels, fmt, distinct)
     return result

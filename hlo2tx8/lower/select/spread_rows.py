@@ -2,7 +2,7 @@
 
     [rows][4] as CT reduces them  x  ones [columns]   =   [column blocks][rows][64]
 
-One instruction of an engine that is idle then, a quarter of a cycle per row and block; TDMA takes eight cycles a row to repeat
+One instruction of an engine that is idle then, a quarter of a cycle per row and block; TDMA takes two and more to repeat
 an element, and CT waits for it. An FP32 statistic is the sum of three numbers of TF32, by a product of depth three. What this
 gives is exact but for the sign of a zero, which becomes positive: it is used where nobody can tell.
 """

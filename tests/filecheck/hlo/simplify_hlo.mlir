@@ -190,3 +190,35 @@ func.func @main(%i: tensor<i32>, %j: tensor<i32>) -> (tensor<1xi32>, tensor<2x3x
 // CHECK:        %[[M:.*]] = "stablehlo.minimum"(%[[L]],
 // CHECK:        %[[L:.*]] = "stablehlo.maximum"(%j,
 // CHECK-NOT:    hlo.read_at
+
+// -----
+
+// Equal ops may read constants of their own.
+
+func.func @main(%a: tensor<4x8xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %c = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AAAAAA==">}> : () -> tensor<f32>
+  %0 = "stablehlo.reduce"(%a, %c) <{dimensions = array<i64: 1>}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %s = "stablehlo.add"(%x, %y) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  %d = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AAAAAA==">}> : () -> tensor<f32>
+  %1 = "stablehlo.reduce"(%a, %d) <{dimensions = array<i64: 1>}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %s = "stablehlo.add"(%x, %y) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  %e = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AACAPw==">}> : () -> tensor<f32>
+  %2 = "stablehlo.reduce"(%a, %e) <{dimensions = array<i64: 1>}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %s = "stablehlo.add"(%x, %y) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  func.return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// CHECK:      func.func @main(%a
+// CHECK:        %[[ZERO:.*]] = "stablehlo.reduce"(
+// CHECK:        %[[ONE:.*]] = "stablehlo.reduce"(
+// CHECK-NOT:    "stablehlo.reduce"
+// CHECK:        func.return %[[ZERO]], %[[ZERO]], %[[ONE]]

@@ -183,3 +183,24 @@ func.func @carried(%p0: tensor<64xf32>, %r0: tensor<64xf32>, %r1: tensor<64xf32>
 // CHECK:         tx8.TDMA_gatherScatter dst(%[[COPY:[0-9]+]] : !tx8.buffer) src(%[[LAST]] : !tx8.buffer)
 // CHECK:         tx8.TDMA_gatherScatter dst(%[[ACC]] : !tx8.buffer) src(%[[COPY]] : !tx8.buffer)
 // CHECK:         tx8.TDMA_gatherScatter dst(%[[LAST]] : !tx8.buffer) src(%[[TWICE]] : !tx8.buffer)
+
+// -----
+
+// One element per row for all columns: runs of 16 bytes first, then these; 70 columns leave two over.
+
+func.func @repeated(%p0: tensor<64xf32>, %r0: tensor<4480xf32>) attributes {xla.entry} {
+  %c0 = arith.constant 0 : index
+  "vec.box"() <{shape = array<i64: 64, 70>, ragged = array<i64>}> ({
+    %x = "vec.load"(%p0, %c0) <{strides = array<i64: 1, 0>, clipped = array<i64>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>}> : (tensor<64xf32>, index) -> vector<4480xf32>
+    "vec.store"(%x, %r0, %c0) <{strides = array<i64: 70, 1>}> : (vector<4480xf32>, tensor<4480xf32>, index) -> ()
+  }) : () -> ()
+  func.return
+}
+
+// CHECK-LABEL: func.func @repeated
+// CHECK:         tx8.RDMA_load dst(%[[X:[0-9]+]] : !tx8.buffer)
+// CHECK:         %[[CHUNKS:[0-9]+]] = "spm.alloc"() <{size = 1024 : i64
+// CHECK:         tx8.TDMA_gatherScatter dst(%[[CHUNKS]] : !tx8.buffer) src(%[[X]] : !tx8.buffer) run_bytes(4)
+// CHECK:         tx8.TDMA_gatherScatter dst(%[[ALL:[0-9]+]] : !tx8.buffer) src(%[[CHUNKS]] : !tx8.buffer) run_bytes(16)
+// CHECK:         tx8.TDMA_gatherScatter dst(%{{[0-9]+}} : !tx8.buffer) src(%[[CHUNKS]] : !tx8.buffer) run_bytes(8)
+// CHECK:         tx8.WDMA_store slot(%r0 {{.*}} src(%[[ALL]] : !tx8.buffer)
