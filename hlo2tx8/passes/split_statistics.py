@@ -34,7 +34,7 @@ from hlo2tx8.hlo.accumulation import accumulated_types
 from hlo2tx8.partitioner.instruction import tensor_type
 from hlo2tx8.partitioner.reduction_order import reduced_dimensions, why_in_order
 from hlo2tx8.passes.statistics.alike import groups_alike, split_alike
-from hlo2tx8.passes.statistics.parts import Parts, choose_parts
+from hlo2tx8.passes.statistics.parts import RowParts, choose_parts
 from hlo2tx8.passes.statistics.variances import Variance
 from hlo2tx8.schedule.costs import Costs, size_bytes
 from hlo2tx8.schedule.whole_rows import why_not_whole
@@ -78,7 +78,7 @@ def _is_long(op: Operation, costs: Costs) -> bool:
     return why_not_whole(op, reduced_dimensions(op), costs) != ""
 
 
-def _parts_of(op: Operation, rates: Rates) -> Parts | None:
+def _parts_of(op: Operation, rates: Rates) -> RowParts | None:
     """The parts that a reduction is made of; None if it stays as it is."""
     (element,) = accumulated_types(op)
     type_: TensorType[Attribute] = TensorType(element, tensor_type(op.operands[0]).get_shape())

@@ -105,10 +105,11 @@ class ContractionWork:
         """Buffers that those need besides."""
         return 2 * self.parts if self.parts > 1 else 0
 
-    def is_tap_by_tap(self, depth: int) -> bool:
-        """Is a convolution a product per element of its windows, if an instruction adds up so many products?"""
+    def is_tap_by_tap(self, depth: int, *, is_even: bool) -> bool:
+        """Is a convolution a product per element of its windows, if an instruction adds up so many products? `is_even`: all steps
+        have as many rows."""
         unit = block_width(self.operand_bytes)
-        return bool(self.lines) and self.keeps_weights and (depth % unit == 0 or depth in (unit // 4, unit // 2))
+        return bool(self.lines) and self.keeps_weights and is_even and (depth % unit == 0 or depth in (unit // 4, unit // 2))
 
 
 @dataclass(frozen=True)
@@ -268,6 +269,11 @@ def alike_bytes(part: ContractionPart, box: Sequence[int], depth: int, work: Con
     return loaded(part, box, work)[1] * work.depth * work.operand_bytes
 
 
+def is_even(part: ContractionPart, box: Sequence[int]) -> bool:
+    """Are all steps as large?"""
+    return all(size % step == 0 for size, step in zip(inner_shape(part)[0], box, strict=True))
+
+
 def _num_chunks(part: ContractionPart, box: Sequence[int]) -> int:
     """Steps of all tiles."""
     shape, _ = inner_shape(part)
@@ -422,22 +428,32 @@ def _depths(part: ContractionPart, box: Sequence[int], work: ContractionWork, sp
     return found
 
 
-def moved_bytes(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:
-    """Bytes that TDMA moves in a step with windows: padding is filled, weights are turned element by element, and vectors whose
-    channels are no block of the engine's layout go there and back. Where weights are not turned, windows that move by several
-    points need planes of their own, and lines of the result are brought together.
+def moved_bytes(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork) -> float:
+    """Bytes that TDMA moves in a step with windows besides its weights: padding is filled, and vectors whose channels are no block
+    of the engine's layout go there and back. Where weights are not turned, windows that move by several points need planes of their
+    own, and lines of the result are brought together.
     """
     if not work.lines or work.is_backward:
         return 0.0
     rows, columns = sides_of(part, box)
     image = loaded(part, box, work)[0] * (1 if work.is_per_channel else work.depth) * work.operand_bytes
-    is_block = part.inner <= BLOCK and part.inner & (part.inner - 1) == 0
-    laid_out = 0 if is_block else image + rows * columns * SUM_BYTES
-    if work.is_per_channel:
-        return image + laid_out
-    if work.is_tap_by_tap(depth):
+    laid_out = image + rows * columns * SUM_BYTES if is_laid_out(part, work) else 0
+    if work.is_tap_by_tap(depth, is_even=is_even(part, box)) and not work.is_per_channel:
         return image * (1 if max(line.stride for line in work.lines) == 1 else 3) + rows * columns * work.operand_bytes
-    return image + laid_out + loaded(part, box, work)[1] * work.depth * max(work.operand_bytes, rates.move_run_bytes)
+    return image + laid_out
+
+
+def is_laid_out(part: ContractionPart, work: ContractionWork) -> bool:
+    """Do the vectors of a convolution go to the engine's layout and back, because their channels are no block of it?"""
+    return bool(work.lines) and not (part.inner <= BLOCK and part.inner & (part.inner - 1) == 0)
+
+
+def turned_bytes(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:
+    """Bytes of weights that TDMA turns element by element for a step with windows; 0 if they stay as they are in memory."""
+    stay = work.is_backward or work.is_per_channel or work.is_tap_by_tap(depth, is_even=is_even(part, box))
+    if not work.lines or stay:
+        return 0.0
+    return loaded(part, box, work)[1] * work.depth * max(work.operand_bytes, rates.move_run_bytes)
 
 
 def rows_with_gaps(part: ContractionPart, box: Sequence[int], work: ContractionWork) -> int:
@@ -462,11 +478,11 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
         alike = 0
     own = loads * work.depth + rows * columns * work.moved_bytes - alike
     turns = -(-work.depth // depth)
-    own_rows = rows_with_gaps(part, box, work) if work.is_tap_by_tap(depth) else rows
+    own_rows = rows_with_gaps(part, box, work) if work.is_tap_by_tap(depth, is_even=is_even(part, box)) else rows
     height, width = (-(-n // unit) * unit for n, unit in ((own_rows, rates.product_rows), (columns, rates.product_columns)))
     engine = height * width * (work.depth * taps + rates.product_depth - 1) / work.tile_products
     engine += turns * (rates.product_start + rates.move_start)
-    if work.is_tap_by_tap(depth):
+    if work.is_tap_by_tap(depth, is_even=is_even(part, box)):
         engine += taps * -(-work.depth // min(depth, block_width(work.operand_bytes))) * rates.product_start
     engine += work.passes * rates.vector_pass + rows * columns * work.passed_cycles
     engine += work.split_passes * (loads * work.depth / rates.vector + 2 * turns * rates.vector_pass)
@@ -477,8 +493,13 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     ends = start + rows * columns * work.moved_bytes * active / rates.ddr
     last = engine / turns + (work.meeting if active > 1 else 0)
     alone = 2 * (rates.transfer_start + rates.issue) + rates.product_start + rates.move_start
-    moved = moved_bytes(part, box, depth, work, rates) / rates.move
-    busy = steps * max(engine + alone, moved) + moved / turns + ends  # a panel is between its zeros before it is multiplied
+    moved, turned = moved_bytes(part, box, depth, work) / rates.move, turned_bytes(part, box, depth, work, rates) / rates.move
+    in_each = moved if alike_bytes(part, box, depth, work) else moved + turned  # weights that are alike are turned once
+    if is_laid_out(part, work):
+        busy = steps * (engine + alone + in_each) + ends  # the engine waits for moves before and after its products
+    else:
+        busy = steps * max(engine + alone, in_each) + ends
+    busy += (moved + turned) / turns  # a panel is between its zeros before it is multiplied
     # while tiles send each other what they have alike, steps are loaded as far as there are buffers; of guarded ones one
     ahead = min(steps, 1 if chunks % active else 2) * first
     streamed = max((chunks * own + alike) / rates.ddr, start + (chunks * own - ahead) / rates.ddr if alike else 0.0)

@@ -12,10 +12,12 @@ from hlo2tx8.schedule.contraction_split import (
     ContractionWork,
     Pace,
     inner_shape,
+    is_even,
     loaded,
     moved_bytes,
     rows_with_gaps,
     sides_of,
+    turned_bytes,
 )
 
 PART = 8192
@@ -43,11 +45,6 @@ def panel_bytes(part: ContractionPart, work: ContractionWork, box: Sequence[int]
     """Bytes of a panel of rows and of one of columns."""
     rows, columns = loaded(part, box, work)
     return rows * depth * work.operand_bytes, columns * depth * work.operand_bytes
-
-
-def is_even(part: ContractionPart, box: Sequence[int]) -> bool:
-    """Are all steps as large?"""
-    return all(size % step == 0 for size, step in zip(inner_shape(part)[0], box, strict=True))
 
 
 def is_in_sets(part: ContractionPart, work: ContractionWork, box: Sequence[int]) -> bool:
@@ -80,7 +77,8 @@ def mesh_cycles(
     engine = _product_cycles(own_rows, most, depth, work, rates)
     if work.lines:
         engine *= prod(line.taps for line in work.lines)
-        engine = max(engine, moved_bytes(part, box, depth, work, rates) / work.depth * depth / rates.move)
+        moved = moved_bytes(part, box, depth, work) + turned_bytes(part, box, depth, work, rates)
+        engine = max(engine, moved / work.depth * depth / rates.move)
     stored = rows * columns * work.moved_bytes * rates.tiles / rates.ddr
     blocks = -(-columns // BLOCK)
     num_parts = num_parts_of(rows, blocks, turns - 1)

@@ -28,12 +28,12 @@ from hlo2tx8.schedule.contraction_split import (
     ContractionStep,
     ContractionWork,
     inner_shape,
+    is_even,
     rows_with_gaps,
     sides_of,
 )
 from hlo2tx8.schedule.mesh_estimate import (
     box_counts,
-    is_even,
     is_in_sets,
     is_interleaved,
     mesh_cycles,
@@ -302,7 +302,8 @@ def _deep(
 
 def _is_convolved(part: ContractionPart, work: ContractionWork, box: Sequence[int], depth: int) -> bool:
     """Can a block of a convolution be a product per element of its windows, on one load of whole images and one of weights?"""
-    return is_even(part, box) and work.depth % depth == 0 and depth <= block_width(work.operand_bytes) and work.is_tap_by_tap(depth)
+    is_whole = work.depth % depth == 0 and depth <= block_width(work.operand_bytes)
+    return is_whole and work.is_tap_by_tap(depth, is_even=is_even(part, box))
 
 
 def split_on_mesh(

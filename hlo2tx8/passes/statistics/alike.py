@@ -15,7 +15,7 @@ from hlo2tx8.hlo.accumulation import accumulated_types
 from hlo2tx8.hlo.combiner import neutral_element
 from hlo2tx8.partitioner.instruction import is_elementwise, is_free, shape_of, tensor_type
 from hlo2tx8.partitioner.reduction_order import joins_apart, reduced_dimensions
-from hlo2tx8.passes.statistics.parts import Parts, reduced
+from hlo2tx8.passes.statistics.parts import RowParts, reduced
 
 JOINS = ("add", "multiply", "maximum", "minimum")
 MOST_LOOKED_AT = 64
@@ -38,7 +38,7 @@ def groups_alike(reductions: Iterable[Operation]) -> list[list[Operation]]:
     return [group for _, _, group in groups if len(group) > 1]
 
 
-def split_alike(op: Operation, parts: Parts) -> None:
+def split_alike(op: Operation, parts: RowParts) -> None:
     """Replace a reduction by those of parts, and one of these."""
     e, name, (start,) = Expansion(op), joins_apart(op, 0), op.operands[1:]
     (type_,) = accumulated_types(op)

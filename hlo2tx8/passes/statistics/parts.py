@@ -26,7 +26,7 @@ MOST_AT_ONCE = 4
 
 
 @dataclass(frozen=True)
-class Parts:
+class RowParts:
     """`count` parts of `size` neighbours each along the reduced dimensions `first` up to but not including `last`, and `rest`
     neighbours behind them; joined to `groups` first, if those are fewer. `others`: more dimensions that are reduced."""
 
@@ -60,7 +60,7 @@ class Parts:
         return reshaped(e, value, (*shape[: self.first], self.groups, self.count // self.groups, *shape[self.first + 1 :]))
 
 
-def choose_parts(type_: TensorType[Attribute], dims: Sequence[int], rates: Rates) -> Parts | None:
+def choose_parts(type_: TensorType[Attribute], dims: Sequence[int], rates: Rates) -> RowParts | None:
     """The parts for reductions over `dims`; None if there are too few lines for parts that are worth it."""
     shape = type_.get_shape()
     last = max(dims) + 1
@@ -75,7 +75,7 @@ def choose_parts(type_: TensorType[Attribute], dims: Sequence[int], rates: Rates
     size = min(range(most, most // 2, -1), key=lambda n: extent % (n * alike))
     count = extent // (size * alike) * alike
     others = tuple(dim for dim in dims if not first <= dim < last)
-    return Parts(first, last, count, size, extent - count * size, alike if count > MOST_AT_ONCE * alike else count, others)
+    return RowParts(first, last, count, size, extent - count * size, alike if count > MOST_AT_ONCE * alike else count, others)
 
 
 def reduced(e: Expansion, value: SSAValue, dims: Sequence[int], start: SSAValue, name: str = "add") -> SSAValue:

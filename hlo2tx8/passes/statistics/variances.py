@@ -14,7 +14,7 @@ from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
 from hlo2tx8.partitioner.reduction_order import joins_apart, reduced_dimensions
 from hlo2tx8.passes.statistics.behind_rows import rows_behind, statistic
-from hlo2tx8.passes.statistics.parts import Parts, reduced, reshaped, spread
+from hlo2tx8.passes.statistics.parts import RowParts, reduced, reshaped, spread
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Variance:
                 return Variance(x, rows, total, squares, tuple(dims))
         return None
 
-    def split(self, parts: Parts) -> None:
+    def split(self, parts: RowParts) -> None:
         """Replace both sums by those of parts."""
         e = Expansion(self.total)
         found = [_moments(e, part, parts.first) for part in parts.of(e, self.x)]
@@ -90,7 +90,7 @@ def _moments(e: Expansion, x: SSAValue, dim: int) -> _Moments:
     return _Moments(mean, _sum(e, difference, dim + 1), _sum(e, square, dim + 1), size)
 
 
-def _joined(e: Expansion, moments: _Moments, parts: Parts) -> _Moments:
+def _joined(e: Expansion, moments: _Moments, parts: RowParts) -> _Moments:
     """Those of fewer, larger parts."""
     mean, differences, squares = (parts.in_groups(e, value) for value in (moments.mean, moments.differences, moments.squares))
     apart = _Moments(mean, differences, squares, moments.count)
@@ -124,7 +124,7 @@ def _sum(e: Expansion, value: SSAValue, dim: int) -> SSAValue:
     return reduced(e, value, [dim], e.splat(-0.0, e.like(value, [])))
 
 
-def _total(e: Expansion, values: list[SSAValue], parts: Parts, start: SSAValue) -> SSAValue:
+def _total(e: Expansion, values: list[SSAValue], parts: RowParts, start: SSAValue) -> SSAValue:
     """The sum of all parts, from `start` on."""
     total = reduced(e, values[0], parts.joined, start)
     for value in values[1:]:
