@@ -63,8 +63,8 @@ class Options:
     hlo_passes: run the passes before fusion that only make a program faster; without them instructions stay as they were written.
 
     reassociate: also those that round in another order where that is no less precise: a product with a softmax is divided by its
-    sums, the queries are scaled instead of the scores, a GELU is computed as a ReLU less a rest, and a
-    product's offset is added behind its scale (in BF16 up to 1.6 times the error where a mean is many deviations from zero).
+    sums, the queries are scaled instead of the scores, a GELU is computed as a ReLU less a rest, a variance is summed in parts, and
+    a product's offset is added behind its scale (in BF16 up to 1.6 times the error where a mean is many deviations from zero).
 
     keep: names of coarse ops, with commas between them, that stay one op where one kernel can compute them: composites, custom
     calls, and what is recognised (softmax, gelu, layer_norm ...). Those that have a registered kernel are kept too.

@@ -23,9 +23,8 @@ MOST_BEFORE = 8
 def merge_siblings(reads: Mapping[SSAValue, Sequence[CandidateUse]], costs: Costs) -> list[Decision]:
     """Merges candidates that read one of these values alike, the largest value first; what was decided."""
     decisions: list[Decision] = []
-    for value, uses in sorted(reads.items(), key=lambda item: -size_bytes(item[0])):
-        if len(uses) < 2 or costs.transfer(value) < costs.rates.kernel:
-            continue
+    several = [(value, uses) for value, uses in reads.items() if len(uses) > 1 and costs.transfer(value) >= costs.rates.kernel]
+    for value, uses in sorted(several, key=lambda item: -size_bytes(item[0])):
         alike: dict[FusionCandidate, CandidateUse] = {}
         for use in uses:
             if use.candidate.is_loop and not use.is_outside and value.owner not in use.candidate.members:
