@@ -495,7 +495,7 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     alone = 2 * (rates.transfer_start + rates.issue) + rates.product_start + rates.move_start
     moved, turned = moved_bytes(part, box, depth, work) / rates.move, turned_bytes(part, box, depth, work, rates) / rates.move
     in_each = moved if alike_bytes(part, box, depth, work) else moved + turned  # weights that are alike are turned once
-    if is_laid_out(part, work):
+    if is_laid_out(part, work) and not work.is_per_channel:
         busy = steps * (engine + alone + in_each) + ends  # the engine waits for moves before and after its products
     else:
         busy = steps * max(engine + alone, in_each) + ends
