@@ -110,11 +110,13 @@ def copies_are_cheaper(op: Operation, places: Sequence[CandidateUse], costs: Cos
 
 def costs_of_copies(op: Operation, places: Sequence[CandidateUse], costs: Costs, *, is_output: bool) -> tuple[float, float] | None:
     """Cycles of a copy in each reader, and of a result that is written once; None of what is never copied."""
-    if not is_elementwise(op) or vector_times(op, costs.rates) > 1:
+    is_index_only = op.name == "stablehlo.reshape"
+    if not is_index_only and (not is_elementwise(op) or vector_times(op, costs.rates) > 1):
         return None
     read, again = sum(map(size_bytes, op.operands)), len(places) - 1
     moved = size_bytes(op.results[0]) * (1 + (again if is_output else len(places)))
     own = max(1, prod(shape_of(op.results[0])))
     times = sum(max(1.0, prod(shape_of(use.candidate.root.results[0])) / own) for use in places) - 1
     kernel = 0 if is_output else costs.rates.kernel
-    return again * read / costs.rates.ddr + times * costs.compute(op), moved / costs.rates.ddr + kernel
+    computed = 0.0 if is_index_only else times * costs.compute(op)
+    return again * read / costs.rates.ddr + computed, moved / costs.rates.ddr + kernel

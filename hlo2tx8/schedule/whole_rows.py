@@ -35,6 +35,8 @@ def why_not_whole(op: Operation, reduced: Sequence[int], costs: Costs) -> str:
             break
         inner *= shape[dim]
     rates = costs.rates
+    if (run := _run(shape, reduced)) * width < rates.line_bytes and inner == 1:
+        return f"rows lie in runs of {run} elements"
     together = min(inner, max(1, rates.line_bytes // width))  # rows that do not lie next to each other are taken by lines
     if row * max(width, 4) * ROW_VECTORS * together > rates.spm_bytes:
         return f"rows of {row} elements do not fit the scratchpad"
@@ -45,3 +47,10 @@ def why_not_whole(op: Operation, reduced: Sequence[int], costs: Costs) -> str:
     if lost > saved:
         return f"{num_rows} rows leave tiles idle: costs {lost:.0f} cycles, saves {saved:.0f}"
     return ""
+
+
+def _run(shape: Sequence[int], reduced: Sequence[int]) -> int:
+    """Elements of a row that lie next to each other, of a tensor in the dimensions' order; all of it if nothing lies between."""
+    first = min((dim for dim in reduced if shape[dim] > 1), default=0)
+    between = [dim for dim in range(first, len(shape)) if dim not in reduced and shape[dim] > 1]
+    return prod(shape[max(between, default=first - 1) + 1 :])

@@ -63,8 +63,7 @@ class RowParts:
 def choose_parts(type_: TensorType[Attribute], dims: Sequence[int], rates: Rates) -> RowParts | None:
     """The parts for reductions over `dims`; None if there are too few lines for parts that are worth it."""
     shape = type_.get_shape()
-    last = max(dims) + 1
-    first = next(dim for dim in range(last - 1, -1, -1) if dim == 0 or dim - 1 not in dims)
+    first, last = max(_runs(dims), key=lambda run: (prod(shape[run[0] : run[1]]), run))
     extent, inner, outer = prod(shape[first:last]), prod(shape[last:]), prod(shape[:first])
     alike = rates.tiles // gcd(rates.tiles, outer)  # as many parts keep all tiles equally busy
     lines = DEFAULT_STEP_ELEMENTS // max(1, inner)
@@ -76,6 +75,12 @@ def choose_parts(type_: TensorType[Attribute], dims: Sequence[int], rates: Rates
     count = extent // (size * alike) * alike
     others = tuple(dim for dim in dims if not first <= dim < last)
     return RowParts(first, last, count, size, extent - count * size, alike if count > MOST_AT_ONCE * alike else count, others)
+
+
+def _runs(dims: Sequence[int]) -> list[tuple[int, int]]:
+    """The dimensions that are neighbours, as the first of them and what is behind the last."""
+    starts = [dim for dim in dims if dim - 1 not in dims]
+    return [(start, next(dim for dim in range(start + 1, max(dims) + 2) if dim not in dims)) for start in starts]
 
 
 def reduced(e: Expansion, value: SSAValue, dims: Sequence[int], start: SSAValue, name: str = "add") -> SSAValue:

@@ -219,3 +219,23 @@ func.func @main(%x: tensor<2048x256xf32>) -> (tensor<2048xf32>, tensor<2048xf32>
 // CHECK:          "stablehlo.add"
 // CHECK:          "stablehlo.maximum"
 // CHECK-NOT:    "hlo.fusion"(
+
+// -----
+
+// A reshape of what several fusions read is in each of them, not copied in memory.
+
+func.func @main(%x: tensor<512x512xf32>) -> (tensor<1024x256xf32>, tensor<256x1024xf32>) {
+  %0 = "stablehlo.reshape"(%x) : (tensor<512x512xf32>) -> tensor<1024x256xf32>
+  %1 = "stablehlo.negate"(%0) : (tensor<1024x256xf32>) -> tensor<1024x256xf32>
+  %2 = "stablehlo.transpose"(%0) <{permutation = array<i64: 1, 0>}> : (tensor<1024x256xf32>) -> tensor<256x1024xf32>
+  func.return %1, %2 : tensor<1024x256xf32>, tensor<256x1024xf32>
+}
+
+// CHECK:      func.func @main(%[[X:.+]]: tensor<512x512xf32>)
+// CHECK:        "hlo.fusion"(%[[X]])
+// CHECK:          "stablehlo.reshape"
+// CHECK:          "stablehlo.negate"
+// CHECK:        "hlo.fusion"(%[[X]])
+// CHECK:          "stablehlo.reshape"
+// CHECK:          "stablehlo.transpose"
+// CHECK-NOT:    "hlo.fusion"(

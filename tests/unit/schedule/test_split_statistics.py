@@ -58,6 +58,7 @@ SPLIT: list[tuple[Dims, Dims, int]] = [
     ((2, 100, 70, 8), (1, 2), 8),
     ((200, 3, 500), (0, 2), 5),  # rows in memory, and then over images
     ((4, 1, 40_000), (1, 2), 8),
+    ((2, 800, 16, 4), (1, 3), 8),  # groups of channels: short runs of a row, and lines of all channels
 ]
 
 
