@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import jax
@@ -83,6 +84,59 @@ def streaming() -> Iterator[Workload]:
     yield Workload("column sum f32 [4096,4096]", lambda x: x.sum(0), (array(4096, 4096),))
 
 
+def of_channels(
+    x: jax.Array, scale: jax.Array, shift: jax.Array, *, dims: tuple[int, ...], is_fast: bool
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """A batch norm in training over `dims`, an instance norm if the first is not among them, with its mean and variance.
+
+    `is_fast`: as flax has it, with a variance that is the mean of squares less the square of the mean, and one factor per channel.
+    """
+    channels = [1 if dim in dims or dim == 0 else size for dim, size in enumerate(x.shape)]
+    scale, shift, wide = scale.reshape(channels), shift.reshape(channels), x.astype(F32)
+    mean = wide.mean(dims, keepdims=True)
+    if is_fast:
+        variance = jnp.maximum(0, jnp.square(wide).mean(dims, keepdims=True) - jnp.square(mean))
+        return ((wide - mean) * (lax.rsqrt(variance + 1e-5) * scale) + shift).astype(x.dtype), mean, variance
+    variance = jnp.square(wide - mean).mean(dims, keepdims=True)
+    return ((wide - mean) * lax.rsqrt(variance + 1e-5) * scale + shift).astype(x.dtype), mean, variance
+
+
+def of_groups(x: jax.Array, scale: jax.Array, shift: jax.Array) -> jax.Array:
+    """A group norm of 32 groups, channels last."""
+    split = x.reshape(x.shape[0], -1, 32, x.shape[-1] // 32)
+    mean, variance = split.mean((1, 3), keepdims=True), split.var((1, 3), keepdims=True)
+    return ((split - mean) * lax.rsqrt(variance + jnp.asarray(1e-5, x.dtype))).reshape(x.shape) * scale + shift
+
+
+def statistics() -> Iterator[Workload]:
+    """Norms over batches, images and groups, and reductions of one tensor."""
+    for shape, channels, dtype in (
+        ((32, 56, 56, 64), 3, F32),
+        ((32, 28, 28, 256), 3, F32),
+        ((32, 14, 14, 512), 3, F32),
+        ((32, 112, 112, 64), 3, F32),
+        ((32, 64, 56, 56), 1, F32),
+        ((25, 31, 31, 64), 3, F32),
+        ((4096, 512), 1, F32),
+        ((32, 28, 28, 256), 3, BF16),
+    ):
+        row, dims = array(shape[channels]), tuple(dim for dim in range(len(shape)) if dim != channels)
+        for name, is_fast in (("batch norm", False), ("batch norm by squares", True)):
+            full = f"{name} {NAMES[dtype]} {list(shape)}"
+            yield Workload(full, partial(of_channels, dims=dims, is_fast=is_fast), (array(*shape, dtype=dtype), row, row))
+    image, row = array(8, 128, 128, 32), array(32)
+    yield Workload("instance norm f32 [8,128,128,32]", partial(of_channels, dims=(1, 2), is_fast=False), (image, row, row))
+    for shape, dtype in (((8, 56, 56, 128), F32), ((8, 32, 32, 320), BF16)):
+        row = array(shape[-1], dtype=dtype)
+        yield Workload(f"group norm {NAMES[dtype]} {list(shape)}", of_groups, (array(*shape, dtype=dtype), row, row))
+    for width in (1000, 1023):
+        rows, row = array(4096, width, dtype=BF16), array(width, dtype=BF16)
+        yield Workload(f"layer norm bf16 [4096,{width}]", normalized, (rows, row, row))
+    yield Workload("variance f32 2^22", jnp.var, (array(1 << 22),))
+    yield Workload("sum and maximum f32 [4096,1024]", lambda x: (x.sum(1), x.max(1)), (array(4096, 1024),))
+    yield Workload("negate and abs f32 [4096,1024]", lambda x: (-x, jnp.abs(x)), (array(4096, 1024),))
+
+
 def products() -> Iterator[Workload]:
     """Gemms, alone and with what surrounds them."""
     for size in (1024, 2048, 4096):
@@ -132,7 +186,7 @@ def indexed() -> Iterator[Workload]:
     yield Workload("argmax f32 [64,50257]", lambda x: jnp.argmax(x, -1), (array(64, 50257),))
 
 
-GROUPS = (streaming, products, convolutions, indexed)
+GROUPS = (streaming, statistics, products, convolutions, indexed)
 
 
 def measured(workload: Workload) -> tuple[float, str]:

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 import hlo2tx8
-from benchmarks.roofline import BF16, F32, INT8, INT32, NAMES, Workload, array, attention, convolution
+from benchmarks.roofline import BF16, F32, INT8, INT32, NAMES, Workload, array, attention, convolution, normalized, of_channels
 
 SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
 LEAST_ROWS = (1, 2, 4, 8, 16)
@@ -110,6 +110,8 @@ def image(batch: int = 0, size: int = 0, channels: int = 0, filters: int = 0) ->
 def windows() -> Iterator[Family]:
     """Convolutions over the image, the batch and the channels."""
     yield Family("conv bf16 b4 n x n 64 -> 64 3x3", image(4, 0, 64, 64), (16, 32, 64))
+    yield Family("conv bf16 b1 n x n 64 -> 64 3x3", image(1, 0, 64, 64), (28, 56, 64))
+    yield Family("conv bf16 b1 n x n 128 -> 128 3x3", image(1, 0, 128, 128), (14, 28, 32))
     yield Family("conv bf16 bn 14 x 14 256 -> 256 3x3", image(0, 14, 256, 256), (4, 8, 16))
     yield Family("conv bf16 b4 28 x 28 n -> 128 3x3", image(4, 28, 0, 128), (64, 128, 256))
     yield Family("conv bf16 b4 28 x 28 128 -> n 3x3", image(4, 28, 128, 0), (64, 128, 256))
@@ -135,13 +137,23 @@ def heads(dtype: Any) -> Make:
     return lambda n: Workload("", attention, (array(12, n, 64, dtype=dtype),) * 3)
 
 
+def layer_norm(dtype: Any) -> Make:
+    return lambda n: Workload("", normalized, (array(2048, n, dtype=dtype), array(n, dtype=dtype), array(n, dtype=dtype)))
+
+
+def batch_norm(n: int) -> Workload:
+    return Workload("", partial(of_channels, dims=(0,), is_fast=False), (array(4096, n), array(n), array(n)))
+
+
 def rows() -> Iterator[Family]:
-    """Attention, and reductions of rows and columns."""
+    """Attention, reductions of rows and columns, and norms."""
     for dtype in (BF16, F32):
         kind = NAMES[dtype]
         yield Family(f"attention {kind} 12 x n x 64", heads(dtype), SIZES[:-1])
         for function in (row_sum, column_sum, softmax):
             yield Family(f"{function.__name__.replace('_', ' ')} {kind} [n, n]", square(function, dtype))
+        yield Family(f"layer norm {kind} [2048, n]", layer_norm(dtype))
+    yield Family("batch norm f32 [4096, n]", batch_norm, SIZES[:-1])
 
 
 FAMILIES = (products, windows, rows)

@@ -5,6 +5,7 @@ reduce [100352, 64] over 0      16 columns of 100352 do not fit the scratchpad: 
 """
 
 from collections.abc import Sequence
+from itertools import takewhile
 from math import prod
 
 from xdsl.ir import Operation
@@ -29,13 +30,11 @@ def why_not_whole(op: Operation, reduced: Sequence[int], costs: Costs) -> str:
         return "rows of one element"
     if not prod(shape):
         return "no rows"
-    inner = 1
-    for dim in (dim for dim in minor_to_major(type_) if shape[dim] > 1):
-        if dim in reduced:
-            break
-        inner *= shape[dim]
+    order = [dim for dim in minor_to_major(type_) if shape[dim] > 1]
+    inner = prod(shape[dim] for dim in takewhile(lambda dim: dim not in reduced, order))
+    run = prod(shape[dim] for dim in takewhile(lambda dim: dim in reduced, order))
     rates = costs.rates
-    if (run := _run(shape, reduced)) * width < rates.line_bytes and inner == 1:
+    if inner == 1 and run < row and run * width < rates.line_bytes:
         return f"rows lie in runs of {run} elements"
     together = min(inner, max(1, rates.line_bytes // width))  # rows that do not lie next to each other are taken by lines
     if row * max(width, 4) * ROW_VECTORS * together > rates.spm_bytes:
@@ -47,10 +46,3 @@ def why_not_whole(op: Operation, reduced: Sequence[int], costs: Costs) -> str:
     if lost > saved:
         return f"{num_rows} rows leave tiles idle: costs {lost:.0f} cycles, saves {saved:.0f}"
     return ""
-
-
-def _run(shape: Sequence[int], reduced: Sequence[int]) -> int:
-    """Elements of a row that lie next to each other, of a tensor in the dimensions' order; all of it if nothing lies between."""
-    first = min((dim for dim in reduced if shape[dim] > 1), default=0)
-    between = [dim for dim in range(first, len(shape)) if dim not in reduced and shape[dim] > 1]
-    return prod(shape[max(between, default=first - 1) + 1 :])
