@@ -37,7 +37,7 @@ from hlo2tx8.passes.statistics.alike import groups_alike, split_alike
 from hlo2tx8.passes.statistics.parts import RowParts, choose_parts
 from hlo2tx8.passes.statistics.variances import Variance
 from hlo2tx8.schedule.costs import Costs, size_bytes
-from hlo2tx8.schedule.whole_rows import why_not_whole
+from hlo2tx8.schedule.whole_rows import lies_in_short_runs, why_not_whole
 
 LEAST_KERNELS = 0.45
 """An input that DDR gives in less time than as many kernels need besides their work is read again as soon as parts are joined."""
@@ -75,7 +75,8 @@ def _is_long(op: Operation, costs: Costs) -> bool:
         return False
     if size_bytes(op.operands[0]) < LEAST_KERNELS * costs.rates.kernel * costs.rates.ddr:
         return False
-    return why_not_whole(op, reduced_dimensions(op), costs) != ""
+    dims = reduced_dimensions(op)
+    return why_not_whole(op, dims, costs) != "" or lies_in_short_runs(op, dims, costs)
 
 
 def _parts_of(op: Operation, rates: Rates) -> RowParts | None:

@@ -32,10 +32,7 @@ def why_not_whole(op: Operation, reduced: Sequence[int], costs: Costs) -> str:
         return "no rows"
     order = [dim for dim in minor_to_major(type_) if shape[dim] > 1]
     inner = prod(shape[dim] for dim in takewhile(lambda dim: dim not in reduced, order))
-    run = prod(shape[dim] for dim in takewhile(lambda dim: dim in reduced, order))
     rates = costs.rates
-    if inner == 1 and run < row and run * width < rates.line_bytes:
-        return f"rows lie in runs of {run} elements"
     together = min(inner, max(1, rates.line_bytes // width))  # rows that do not lie next to each other are taken by lines
     if row * max(width, 4) * ROW_VECTORS * together > rates.spm_bytes:
         return f"rows of {row} elements do not fit the scratchpad"
@@ -46,3 +43,12 @@ def why_not_whole(op: Operation, reduced: Sequence[int], costs: Costs) -> str:
     if lost > saved:
         return f"{num_rows} rows leave tiles idle: costs {lost:.0f} cycles, saves {saved:.0f}"
     return ""
+
+
+def lies_in_short_runs(op: Operation, reduced: Sequence[int], costs: Costs) -> bool:
+    """Does a row of what a reduction reads lie in several runs of less than a line each?"""
+    type_ = tensor_type(op.operands[0])
+    shape, width = type_.get_shape(), numpy_dtype(type_.element_type).itemsize
+    order = [dim for dim in minor_to_major(type_) if shape[dim] > 1]
+    run = prod(shape[dim] for dim in takewhile(lambda dim: dim in reduced, order))
+    return 1 < run < prod(shape[dim] for dim in reduced) and run * width < costs.rates.line_bytes
