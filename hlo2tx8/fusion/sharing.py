@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, MAX_OUTPUTS, CandidateUse, FusionCandidate, Rows, reads_once
 from hlo2tx8.fusion.row_candidates import kept_dims, rows_of
+from hlo2tx8.fusion.views import keeps_order
 from hlo2tx8.indexing import Dim
 from hlo2tx8.notes import Decision, What
 from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
@@ -110,7 +111,7 @@ def copies_are_cheaper(op: Operation, places: Sequence[CandidateUse], costs: Cos
 
 def costs_of_copies(op: Operation, places: Sequence[CandidateUse], costs: Costs, *, is_output: bool) -> tuple[float, float] | None:
     """Cycles of a copy in each reader, and of a result that is written once; None of what is never copied."""
-    is_index_only = op.name == "stablehlo.reshape"
+    is_index_only = keeps_order(op)
     if not is_index_only and (not is_elementwise(op) or vector_times(op, costs.rates) > 1):
         return None
     read, again = sum(map(size_bytes, op.operands)), len(places) - 1

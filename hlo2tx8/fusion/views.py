@@ -23,7 +23,7 @@ def is_view(fusion: Operation) -> bool:
     *moves, terminator = body.ops
     value: SSAValue = body.args[0]
     for op in moves:
-        if not _keeps_order(op) or op.operands[0] is not value:
+        if not keeps_order(op) or op.operands[0] is not value:
             return False
         value = op.results[0]
     return bool(moves) and terminator.name == TERMINATOR and terminator.operands[0] is value
@@ -36,7 +36,7 @@ def _is_made_here(value: SSAValue) -> bool:
     return not isinstance(owner.parent_op(), FuncOp)
 
 
-def _keeps_order(op: Operation) -> bool:
+def keeps_order(op: Operation) -> bool:
     """A reshape, or a broadcast that repeats nothing and turns nothing."""
     if len(op.operands) != 1 or not all(is_row_major(tensor_type(value)) for value in (op.operands[0], op.results[0])):
         return False
