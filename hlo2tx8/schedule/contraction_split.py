@@ -473,16 +473,17 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     steps, active = -(-chunks // rates.tiles), min(chunks, rates.tiles)
     loads = sum(loaded(part, box, work)) * work.operand_bytes
     taps = prod(line.taps for line in work.lines)
-    alike = alike_bytes(part, box, depth, work)
+    alike = once = alike_bytes(part, box, depth, work)
     if not is_spread(alike, active, rates):
         alike = 0
     own = loads * work.depth + rows * columns * work.moved_bytes - alike
     turns = -(-work.depth // depth)
-    own_rows = rows_with_gaps(part, box, work) if work.is_tap_by_tap(depth, is_even=is_even(part, box)) else rows
+    is_by_tap = work.is_tap_by_tap(depth, is_even=is_even(part, box))
+    own_rows = rows_with_gaps(part, box, work) if is_by_tap else rows
     height, width = (-(-n // unit) * unit for n, unit in ((own_rows, rates.product_rows), (columns, rates.product_columns)))
     engine = height * width * (work.depth * taps + rates.product_depth - 1) / work.tile_products
     engine += turns * (rates.product_start + rates.move_start)
-    if work.is_tap_by_tap(depth, is_even=is_even(part, box)):
+    if is_by_tap:
         engine += taps * -(-work.depth // min(depth, block_width(work.operand_bytes))) * rates.product_start
     engine += work.passes * rates.vector_pass + rows * columns * work.passed_cycles
     engine += work.split_passes * (loads * work.depth / rates.vector + 2 * turns * rates.vector_pass)
@@ -494,7 +495,7 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     last = engine / turns + (work.meeting if active > 1 else 0)
     alone = 2 * (rates.transfer_start + rates.issue) + rates.product_start + rates.move_start
     moved, turned = moved_bytes(part, box, depth, work) / rates.move, turned_bytes(part, box, depth, work, rates) / rates.move
-    in_each = moved if alike_bytes(part, box, depth, work) else moved + turned  # weights that are alike are turned once
+    in_each = moved if once else moved + turned  # weights that are alike are turned once
     if is_laid_out(part, work) and not work.is_per_channel:
         busy = steps * (engine + alone + in_each) + ends  # the engine waits for moves before and after its products
     else:

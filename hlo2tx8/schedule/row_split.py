@@ -53,11 +53,10 @@ def split_rows(space: RowSpace, function: SubgraphFunction, accesses: AccessAnal
         return f"{least} elements of whole rows do not fit a step"
     box = [1 if dim in outer else size for dim, size in enumerate(found.shape)]
     cut = [] if is_split else outer  # a row in several pieces is a step of its own
-    tiles = -(-target.rates.tiles // prod(found.shape[dim] for dim in outer if dim not in cut))
     most = max(wanted, least) // space.width
     if cut:
         alone = accesses.alone_in_rows(function, prod(space.shape))
-        sizes = choose_box([found.shape[dim] for dim in cut], most, tiles, space.width, alone)
+        sizes = choose_box([found.shape[dim] for dim in cut], most, target.rates.tiles, space.width, alone)
         for dim, size in zip(cut, sizes, strict=True):
             box[dim] = 1 if inner and dim not in inner else size  # joined lanes do not lie between others
         if inner:
