@@ -170,8 +170,7 @@ def _merge(sizes: Sequence[int], to_output: Sequence[Expr], exprs: Sequence[Expr
     shape = tuple(prod(sizes[dim] for dim in group) for group in groups)
     bounds = [Interval(0, size - 1) for size in shape]
     simple = tuple(simplify_expr(_substitute_dims(e, coordinates), bounds, ()) for e in to_output)
-    sums = [_linear_form(_substitute_dims(expr, coordinates)) for expr in exprs]
-    walked = sorted({dim for form in sums for dim in _walked(form, shape)})
+    walked = sorted({dim for form in forms for dim in _walked(_merged(form, groups), shape)})
     return IterationSpace(shape, simple, all(not form.pinned for form in forms), tuple(walked))
 
 
@@ -198,6 +197,12 @@ def _continues(form: _LinearForm, outer: int, inner: int, size: int) -> bool:
     if outer in form.pinned or inner in form.pinned:
         return False
     return form.factors.get(outer, 0) == form.factors.get(inner, 0) * size
+
+
+def _merged(form: _LinearForm, groups: Sequence[Sequence[int]]) -> _LinearForm:
+    """The form over groups of dimensions that it walks over as over one: by as much as their innermost one."""
+    factors = {number: form.factors[group[-1]] for number, group in enumerate(groups) if group[-1] in form.factors}
+    return _LinearForm(factors, frozenset(number for number, group in enumerate(groups) if form.pinned & set(group)))
 
 
 def _walked(form: _LinearForm, shape: Sequence[int]) -> list[int]:

@@ -51,3 +51,10 @@ def test_space_is_in_buffer_order() -> None:
     assert found.shape == (6, 4)
     assert found.to_output == (Dim(1), Dim(0))
     assert space(output, TensorAccess(IndexingMap.identity((4, 6)), output)) == ((24,), True)
+
+
+def test_joined_dimensions_are_turned_as_one() -> None:
+    channels_first = TensorAccess(IndexingMap.from_shape([Dim(1), Dim(2), Dim(0)], (64, 14, 14)), t(14, 14, 64))
+    found = iteration_space(t(64, 14, 14), [channels_first])
+    assert found.shape == (64, 196)
+    assert found.walked == (0,)
