@@ -44,14 +44,14 @@ class IterationSpace:
     """The index space of a loop. `shape`: the sizes, slowest first; `to_output`: the output's index in terms of the space's
     dimensions.
 
-    `is_affine`: every access has an offset that is affine in the space's dimensions. `walked`: the dimensions, without the last,
-    along which some tensor is contiguous in memory that is not contiguous along the last.
+    `is_affine`: every access has an offset that is affine in the space's dimensions. `walks`: for each tensor that is not
+    contiguous along the last dimension, the others along which it is contiguous in memory, innermost first.
     """
 
     shape: tuple[int, ...]
     to_output: tuple[Expr, ...]
     is_affine: bool = True
-    walked: tuple[int, ...] = ()
+    walks: tuple[tuple[int, ...], ...] = ()
 
 
 def iteration_space(output: TensorType[Attribute], accesses: Sequence[TensorAccess]) -> IterationSpace:
@@ -170,8 +170,8 @@ def _merge(sizes: Sequence[int], to_output: Sequence[Expr], exprs: Sequence[Expr
     shape = tuple(prod(sizes[dim] for dim in group) for group in groups)
     bounds = [Interval(0, size - 1) for size in shape]
     simple = tuple(simplify_expr(_substitute_dims(e, coordinates), bounds, ()) for e in to_output)
-    walked = sorted({dim for form in forms for dim in _walked(_merged(form, groups), shape)})
-    return IterationSpace(shape, simple, all(not form.pinned for form in forms), tuple(walked))
+    walks = tuple(dict.fromkeys(walk for form in forms if (walk := _walked(_merged(form, groups), shape))))
+    return IterationSpace(shape, simple, all(not form.pinned for form in forms), walks)
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def _merged(form: _LinearForm, groups: Sequence[Sequence[int]]) -> _LinearForm:
     return _LinearForm(factors, frozenset(number for number, group in enumerate(groups) if form.pinned & set(group)))
 
 
-def _walked(form: _LinearForm, shape: Sequence[int]) -> list[int]:
+def _walked(form: _LinearForm, shape: Sequence[int]) -> tuple[int, ...]:
     """The dimensions that an offset walks over without a gap, innermost first, until a line is full; none where those are
     the space's own innermost ones."""
     found: list[int] = []
@@ -218,4 +218,4 @@ def _walked(form: _LinearForm, shape: Sequence[int]) -> list[int]:
     last = len(shape) - 1
     is_in_order = found == [last - i for i in range(len(found))]
     reads_along = form.factors.get(last, 0) != 0
-    return [] if is_in_order or not reads_along else [dim for dim in found if dim != last]
+    return () if is_in_order or not reads_along else tuple(dim for dim in found if dim != last)

@@ -18,7 +18,7 @@ MIN_BOX_ELEMENTS = 256
 
 def turned_space(function: SubgraphFunction, accesses: AccessAnalysis) -> bool:
     """Does the loop over the function's roots read a tensor contiguously along another dimension than it writes?"""
-    return bool(accesses.space(function).walked)
+    return bool(accesses.space(function).walks)
 
 
 def split_tiles(function: SubgraphFunction, accesses: AccessAnalysis, step_elements: int = 0, work: int = 1) -> WorkSplit:
@@ -36,27 +36,39 @@ def split_tiles(function: SubgraphFunction, accesses: AccessAnalysis, step_eleme
 def choose_tile(space: IterationSpace, step_elements: int, num_tiles: int, work: int = 1) -> tuple[int, ...]:
     """Elements of a tile along each dimension, about `step_elements` at most; () where contiguous runs do as well."""
     shape = space.shape
-    if not space.walked or -(-prod(shape) // num_tiles) < MIN_BOX_ELEMENTS:
+    if not space.walks or -(-prod(shape) // num_tiles) < MIN_BOX_ELEMENTS:
         return ()
     target = min(step_elements or DEFAULT_STEP_ELEMENTS, overlapping_elements(shape, num_tiles, work))
-    return even_box(shape, target, (*space.walked, len(shape) - 1))
+    return even_box(shape, target, (*space.walks, (len(shape) - 1,)))
 
 
-def even_box(shape: Sequence[int], target: int, walked: Sequence[int]) -> tuple[int, ...]:
-    """Equally long along the `walked` dimensions as far as they reach; what is left goes to the others, innermost first."""
+def even_box(shape: Sequence[int], target: int, walks: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Runs along each of these walks over dimensions, innermost first, that are equally long as far as they reach; what is left
+    goes to the other dimensions, innermost first."""
     box, budget = [1] * len(shape), target
-    order = sorted(dict.fromkeys(walked), key=lambda dim: shape[dim])
-    for position, dim in enumerate(order):
-        wanted = 1 << int(log2(budget) / (len(order) - position))
-        count = -(-shape[dim] // wanted)
-        chunk = -(-shape[dim] // count)
-        if count > 1 and chunk > LINE_ELEMENTS:
-            chunk = min(shape[dim], -(-chunk // LINE_ELEMENTS) * LINE_ELEMENTS)
-        box[dim] = chunk
-        budget = max(1, budget // chunk)
+    order = sorted(dict.fromkeys(map(tuple, walks)), key=lambda walk: prod(shape[dim] for dim in walk))
+    for position, walk in enumerate(order):
+        run = 1 << int(log2(budget) / (len(order) - position))
+        for dim in walk:
+            if box[dim] == 1:
+                box[dim] = _chunk(shape[dim], run)
+                budget = max(1, budget // box[dim])
+            run = max(1, -(-run // box[dim]))
+            if box[dim] < shape[dim]:
+                break
+    taken = {dim for walk in order for dim in walk}
     for dim in reversed(range(len(shape))):
-        if dim not in order and budget > 1:
+        if dim not in taken and budget > 1:
             count = -(-shape[dim] // budget)
             box[dim] = -(-shape[dim] // count)
             budget //= box[dim]
     return tuple(box)
+
+
+def _chunk(size: int, wanted: int) -> int:
+    """About so many of the elements along a dimension, whole lines if it is cut: less than one is not cut."""
+    count = 1 if size <= LINE_ELEMENTS else -(-size // wanted)
+    chunk = -(-size // count)
+    if count > 1 and chunk > LINE_ELEMENTS:
+        chunk = min(size, -(-chunk // LINE_ELEMENTS) * LINE_ELEMENTS)
+    return chunk

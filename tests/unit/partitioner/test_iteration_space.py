@@ -57,4 +57,4 @@ def test_joined_dimensions_are_turned_as_one() -> None:
     channels_first = TensorAccess(IndexingMap.from_shape([Dim(1), Dim(2), Dim(0)], (64, 14, 14)), t(14, 14, 64))
     found = iteration_space(t(64, 14, 14), [channels_first])
     assert found.shape == (64, 196)
-    assert found.walked == (0,)
+    assert found.walks == ((0,),)

@@ -50,13 +50,15 @@ def test_all_tiles_have_work(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("shape", [(4096, 4096), (64, 96), (33, 47), (1003, 1000), (20, 160, 170), (7, 5, 41), (1, 500), (5000, 3)])
-@pytest.mark.parametrize("walked", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("walks", [((0,),), ((1,),), ((0,), (1,)), ((0, 1),), ((1, 0),)])
 @pytest.mark.parametrize("step_elements", [0, 100])
-def test_boxes_of_a_transpose_cover_once_and_reach_both_ways(shape: tuple[int, ...], walked: tuple[int, ...], step_elements: int):
-    walked = tuple(d for d in walked if d < len(shape) - 1)
-    space = IterationSpace(shape, tuple(Dim(i) for i in range(len(shape))), walked=walked)
+def test_boxes_of_a_transpose_cover_once_and_reach_both_ways(
+    shape: tuple[int, ...], walks: tuple[tuple[int, ...], ...], step_elements: int
+) -> None:
+    walks = tuple(walk for walk in walks if max(walk) < len(shape) - 1)
+    space = IterationSpace(shape, tuple(Dim(i) for i in range(len(shape))), walks=walks)
     box = choose_tile(space, step_elements, 16)
-    if not walked or prod(shape) < 16 * MIN_BOX_ELEMENTS:
+    if not walks or prod(shape) < 16 * MIN_BOX_ELEMENTS:
         assert box == ()  # one contiguous range does as well
         return
     split = split_work(shape, [Dim(i) for i in range(len(shape))], step_elements, 16, box=box)
@@ -64,8 +66,9 @@ def test_boxes_of_a_transpose_cover_once_and_reach_both_ways(shape: tuple[int, .
         linear, mask = indices(split)
         assert np.array_equal(np.sort(linear[mask]), np.arange(prod(shape)))
     assert prod(box) <= 2 * (step_elements or 8192)
-    for dim in (*walked, len(shape) - 1):
-        assert 2 * box[dim] >= min(shape[dim], 4 if step_elements else 8)
+    for walk in (*walks, (len(shape) - 1,)):
+        run, most = (prod(sizes[dim] for dim in walk) for sizes in (box, shape))
+        assert 2 * run >= min(most, 4 if step_elements else 8)
 
 
 def test_gelu_split_reads_as_expected() -> None:
