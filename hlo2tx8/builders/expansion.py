@@ -14,6 +14,7 @@ from hlo2tx8.dialects.hlo import FusionOp, LiteralAttr, StructAttr
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, place_properties
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.dialects.struct_text import parse_struct
+from hlo2tx8.hlo.ops.convolution import ConvNumbers
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.indexing import IndexingMap
 
@@ -30,6 +31,20 @@ def dot_numbers(
     batching = f"lhs_batching_dimensions = {list(lhs_batching)}, rhs_batching_dimensions = {list(rhs_batching)}, "
     contracting = f"lhs_contracting_dimensions = {list(lhs_contracting)}, rhs_contracting_dimensions = {list(rhs_contracting)}"
     return StructAttr(parse_struct(f"#stablehlo.dot<{batching if lhs_batching else ''}{contracting}>"))
+
+
+def conv_numbers(numbers: ConvNumbers) -> StructAttr:
+    """The dimension_numbers of a convolution, as MLIR prints them."""
+
+    def written(batch: int, feature: int, spatial: Sequence[int], names: str) -> str:
+        of = {batch: names[0], feature: names[1]} | {d: str(i) for i, d in enumerate(spatial)}
+        return f"[{', '.join(of[d] for d in range(len(of)))}]"
+
+    n = numbers
+    image = written(n.input_batch_dimension, n.input_feature_dimension, n.input_spatial_dimensions, "bf")
+    kernel = written(n.kernel_input_feature_dimension, n.kernel_output_feature_dimension, n.kernel_spatial_dimensions, "io")
+    result = written(n.output_batch_dimension, n.output_feature_dimension, n.output_spatial_dimensions, "bf")
+    return StructAttr(parse_struct(f"#stablehlo.conv<{image}x{kernel}->{result}>"))
 
 
 @dataclass

@@ -80,6 +80,7 @@ from hlo2tx8.passes.hoist_invariants import HoistInvariantsPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
 from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
 from hlo2tx8.passes.offset_behind_scale import OffsetBehindScalePass
+from hlo2tx8.passes.order_filters import OrderFiltersPass
 from hlo2tx8.passes.raise_precision import RaisePrecisionPass
 from hlo2tx8.passes.ready_updates import ReadyUpdatesPass
 from hlo2tx8.passes.recognize_coarse import RecognizeCoarsePass
@@ -113,6 +114,7 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(RaisePrecisionPass(), after=Level.HLO),
     Stage(InlineCallsPass(), after=Level.HLO),
+    Stage(MoveChannelsLastPass(), after=Level.HLO, is_optional=True),
     Stage(RecognizeCoarsePass(), after=Level.HLO),
     Stage(ExpandGeluPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(ExpandErrorFunctionsPass(), after=Level.HLO, is_optional=True),
@@ -137,8 +139,8 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandCumulativePass(), after=Level.HLO, is_optional=True),
     Stage(ExpandReduceWindowPass(), after=Level.HLO),
     Stage(ExpandChannelGradientPass(), after=Level.HLO, is_optional=True),
-    Stage(MoveChannelsLastPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandDenseConvolutionPass(), after=Level.HLO, is_optional=True),
+    Stage(OrderFiltersPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandConvolutionPass(), after=Level.HLO),
     Stage(ExpandSelectApartPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandSelectAndScatterPass(), after=Level.HLO),

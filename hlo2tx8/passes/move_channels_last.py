@@ -1,56 +1,44 @@
-"""Pass move-channels-last: a convolution with a group for each channel is made of an image whose channels lie next to each other.
+"""Pass move-channels-last: images of convolutions have their channels next to each other, and all that is computed of them.
 
-    convolution [b, f, 0, 1], a group per channel     ⟶    transpose; convolution [b, 0, 1, f]; transpose
+    convolution [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]     %1: 8x64x56x56      convolution [b, 0, 1, f]x[o, i, 0, 1]->[b, 0, 1, f]
+    add %1, (broadcast %bias to 8x64x56x56)            ⟶    %2: 8x56x56x64      add %2, (broadcast %bias to 8x56x56x64)
+    reduce over 2, 3                                                            reduce over 1, 2
 
-The matrix engine takes a vector of channels at once.
+The matrix engine reads and writes channels that lie next to each other. Tensors whose dimensions are in the same order, because ops
+read and write them at the same index, are in another order all or none: those that the convolutions of this set of tensors want,
+if that saves more than transposing what is given, returned, or read by ops that need the order it has
+(`dimensions.channels_last`).
 """
 
 from dataclasses import dataclass
-from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
-from hlo2tx8.builders.expansion import Expansion
-from hlo2tx8.builders.rewrite_named import rewrite_named
-from hlo2tx8.dialects.hlo import StructAttr
-from hlo2tx8.dialects.struct_text import parse_struct
-from hlo2tx8.hlo.lookup import attributes_of, tensor_like
-from hlo2tx8.hlo.ops.convolution import numbers_of
-from hlo2tx8.passes.windows.channels import LEAST_CHANNELS, innermost
-
-LEAST_ELEMENTS = 4096
-"""Of the image; smaller ones take no time either way."""
+from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.hlo.regions import CONTROL
+from hlo2tx8.passes.dimensions.channels_last import orders_of
+from hlo2tx8.passes.dimensions.reorder import reorder
 
 
 @dataclass(frozen=True)
 class MoveChannelsLastPass(ModulePass):
-    """Rewrites convolutions with a group per channel; see the module docstring."""
+    """Rewrites functions and the regions of their control flow; see the module docstring."""
 
     name = "move-channels-last"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        rewrite_named(op, {"stablehlo.convolution": _channels_last})
+        for function in defined_functions(op):
+            _move(function.body.block)
 
 
-def _channels_last(op: Operation) -> None:
-    """Puts the convolution of the transposed image in the place of one of another order."""
-    attributes, (lhs, rhs), result = attributes_of(op), op.operands[:2], op.results[0]
-    n, groups = numbers_of(attributes), int(attributes["feature_group_count"])
-    shape, kernel = tensor_like(lhs.type).shape, tensor_like(rhs.type).shape
-    if groups < LEAST_CHANNELS or kernel[n.kernel_input_feature_dimension] != 1 or prod(shape) < LEAST_ELEMENTS:
-        return
-    if innermost(lhs) == n.input_feature_dimension and innermost(result) == n.output_feature_dimension:
-        return
-    e, rank = Expansion(op), len(shape)
-    image = e.transpose(lhs, [n.input_batch_dimension, *n.input_spatial_dimensions, n.input_feature_dimension])
-    weights = [*n.kernel_spatial_dimensions, n.kernel_input_feature_dimension, n.kernel_output_feature_dimension]
-    order = [n.output_batch_dimension, *n.output_spatial_dimensions, n.output_feature_dimension]
-    sizes = tensor_like(result.type).shape
-    spatial = ", ".join(map(str, range(rank - 2)))
-    numbers = StructAttr(parse_struct(f"#stablehlo.conv<[b, {spatial}, f]x[{spatial}, i, o]->[b, {spatial}, f]>"))
-    properties = {**op.properties, "dimension_numbers": numbers}
-    found = e.emit("convolution", [image, e.transpose(rhs, weights)], e.like(result, [sizes[d] for d in order]), **properties)
-    e.replace(e.transpose(found, [order.index(d) for d in range(rank)]))
+def _move(block: Block) -> None:
+    if orders := orders_of(block):
+        reorder(block, orders)
+    for op in block.ops:
+        if op.name in CONTROL:
+            for region in op.regions:
+                for inner in region.blocks:
+                    _move(inner)

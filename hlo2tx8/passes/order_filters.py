@@ -1,0 +1,59 @@
+"""Pass order-filters: weights of convolutions have their filters next to each other, in the direction in which they are read.
+
+    convolution %x, %w : [b, 0, 1, f]x[o, i, 0, 1]    ⟶    %t = transpose %w, dims = [2, 3, 1, 0]
+                                                           convolution %x, %t : [b, 0, 1, f]x[0, 1, i, o]
+
+A convolution is a product of matrices for each element of its window, on weights as they lie in memory, which tiles share. Others
+are turned on every tile, for each part of the image. Weights of one element are a matrix, which the engine takes either way, and
+the second operand of a gradient of weights is an image.
+"""
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from hlo2tx8.builders.expansion import Expansion, conv_numbers, int_array
+from hlo2tx8.builders.rewrite_named import rewrite_named
+from hlo2tx8.hlo.lookup import attributes_of, tensor_like
+from hlo2tx8.hlo.ops.convolution import numbers_of, reversal
+from hlo2tx8.passes.dimensions.alike import is_reordered
+from hlo2tx8.passes.dimensions.channels_last import is_forward
+
+
+@dataclass(frozen=True)
+class OrderFiltersPass(ModulePass):
+    """Rewrites convolutions; see the module docstring."""
+
+    name = "order-filters"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_named(op, {"stablehlo.convolution": _order})
+
+
+def _order(op: Operation) -> None:
+    """Transposes the weights, and reverses those that are read backwards."""
+    (image, weights), attributes = op.operands, attributes_of(op)
+    n, kernel = numbers_of(attributes), tensor_like(weights.type).shape
+    order = [*n.kernel_spatial_dimensions, n.kernel_input_feature_dimension, n.kernel_output_feature_dimension]
+    backwards = [d for d, turned in zip(n.kernel_spatial_dimensions, reversal(attributes), strict=True) if turned and kernel[d] > 1]
+    if (order == sorted(order) and not backwards) or not is_reordered(weights) or not is_forward(op):
+        return
+    if prod(kernel[d] for d in n.kernel_spatial_dimensions) == 1 or 0 in kernel:
+        return
+    e, rank = Expansion(op), len(order)
+    if backwards:
+        weights = e.emit("reverse", [weights], weights.type, dimensions=int_array(sorted(backwards)))
+    numbers = replace(
+        n,
+        kernel_spatial_dimensions=tuple(range(rank - 2)),
+        kernel_input_feature_dimension=rank - 2,
+        kernel_output_feature_dimension=rank - 1,
+    )
+    properties = {k: v for k, v in op.properties.items() if k != "window_reversal"} | {"dimension_numbers": conv_numbers(numbers)}
+    found = e.emit("convolution", [image, e.transpose(weights, order)], op.results[0].type, **properties)
+    Rewriter.replace_op(op, [], [found])

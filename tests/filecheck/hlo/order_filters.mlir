@@ -1,0 +1,29 @@
+// RUN: %opt -p order-filters %s --split-input-file | filecheck %s
+
+// Filters come last; those of a window that is read backwards are reversed.
+
+func.func @main(%0: tensor<2x12x12x16xf32>, %1: tensor<8x16x3x3xf32>) -> tensor<2x10x10x8xf32> {
+  %2 = "stablehlo.convolution"(%0, %1) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[o, i, 0, 1]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_reversal = array<i1: 0, 1>, window_strides = array<i64: 1, 1>}> : (tensor<2x12x12x16xf32>, tensor<8x16x3x3xf32>) -> tensor<2x10x10x8xf32>
+  func.return %2 : tensor<2x10x10x8xf32>
+}
+
+// CHECK:      func.func @main(
+// CHECK-NEXT:   %[[R:.*]] = "stablehlo.reverse"(%1) <{dimensions = array<i64: 3>}>
+// CHECK-NEXT:   %[[T:.*]] = "stablehlo.transpose"(%[[R]]) <{permutation = array<i64: 2, 3, 1, 0>}> {{.*}}-> tensor<3x3x16x8xf32>
+// CHECK-NEXT:   "stablehlo.convolution"(%0, %[[T]])
+// CHECK-NOT:    window_reversal
+// CHECK-SAME:   [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]
+
+// -----
+
+// A window of one element is a matrix, and what a gradient of weights goes over is an image.
+
+func.func @main(%0: tensor<2x12x12x16xf32>, %1: tensor<8x16x1x1xf32>, %2: tensor<8x12x12x2xf32>) -> (tensor<2x12x12x8xf32>, tensor<2x3x3x2xf32>) {
+  %3 = "stablehlo.convolution"(%0, %1) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[o, i, 0, 1]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_strides = array<i64: 1, 1>}> : (tensor<2x12x12x16xf32>, tensor<8x16x1x1xf32>) -> tensor<2x12x12x8xf32>
+  %4 = "stablehlo.convolution"(%3, %2) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[i, 0, 1, o]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, padding = #hlo.elements<#hlo.literal<"int64", [], "AQAAAAAAAAA=">, tensor<2x2xi64>>, window_strides = array<i64: 1, 1>}> : (tensor<2x12x12x8xf32>, tensor<8x12x12x2xf32>) -> tensor<2x3x3x2xf32>
+  func.return %3, %4 : tensor<2x12x12x8xf32>, tensor<2x3x3x2xf32>
+}
+
+// CHECK:      func.func @main(
+// CHECK-NEXT:   "stablehlo.convolution"(%0, %1) {{.*}}[o, i, 0, 1]
+// CHECK-NEXT:   "stablehlo.convolution"({{.*}}[i, 0, 1, o]
