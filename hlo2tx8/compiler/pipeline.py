@@ -75,6 +75,7 @@ from hlo2tx8.passes.expand_select_apart import ExpandSelectApartPass
 from hlo2tx8.passes.expand_sort import ExpandSortPass
 from hlo2tx8.passes.expand_special_functions import ExpandSpecialFunctionsPass
 from hlo2tx8.passes.expand_top_k import ExpandTopKPass
+from hlo2tx8.passes.expand_transposed_convolution import ExpandTransposedConvolutionPass
 from hlo2tx8.passes.expand_vector_products import ExpandVectorProductsPass
 from hlo2tx8.passes.hoist_invariants import HoistInvariantsPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
@@ -141,6 +142,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandChannelGradientPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandDenseConvolutionPass(), after=Level.HLO, is_optional=True),
     Stage(OrderFiltersPass(), after=Level.HLO, is_optional=True),
+    Stage(ExpandTransposedConvolutionPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandConvolutionPass(), after=Level.HLO),
     Stage(ExpandSelectApartPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandSelectAndScatterPass(), after=Level.HLO),

@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Operation
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.candidate import CandidateUse, FusionCandidate
 from hlo2tx8.hlo import Kind
+from hlo2tx8.hlo.lookup import operand_indexing
 from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.partitioner.contraction import is_contraction, is_dot, roles_of, why_not_on_engine
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_free, is_view, kind_of, shape_of, tensor_type
@@ -107,14 +108,28 @@ def _why_not_stored(op: Operation, use: CandidateUse) -> str:
     Blocks of columns stay what they are: the operands have the same roles, and innermost are as many columns, or whole blocks.
     """
     own, root = tensor_type(op.results[0]), tensor_type(use.candidate.root.results[0])
-    if not is_dot(op) or prod(own.get_shape()) != prod(root.get_shape()):
+    contraction = contraction_in(op)
+    if contraction is None or prod(own.get_shape()) != prod(root.get_shape()):
         return "read at another index"
-    columns, rows = _columns(op, own, IndexingMap.identity(own.get_shape()), ())
-    map = use.map or IndexingMap.identity(own.get_shape())
-    stored_columns, stored_rows = _columns(op, root, map, use.candidate.accesses)
+    columns, rows = _columns(contraction, own, _to_contraction(op, IndexingMap.identity(own.get_shape())), ())
+    map = _to_contraction(op, use.map or IndexingMap.identity(own.get_shape()))
+    stored_columns, stored_rows = _columns(contraction, root, map, use.candidate.accesses)
     if stored_rows != rows or not stored_columns or (stored_columns % BLOCK and stored_columns != columns):
         return "the reader has other columns next to each other"
     return ""
+
+
+def _to_contraction(op: Operation, map: IndexingMap) -> IndexingMap:
+    """The map to the index of what an instruction made, in the order in which its contraction makes it."""
+    if not isinstance(op, FusionOp):
+        return map
+    terminator = op.body.block.last_op
+    assert terminator is not None
+    made = terminator.operands[0].owner
+    while isinstance(made, Operation) and not is_contraction(made):
+        map = operand_indexing(made)[0][0].compose(map)
+        made = made.operands[0].owner
+    return map.simplify()
 
 
 def _columns(op: Operation, type_: TensorType[Attribute], map: IndexingMap, accesses: Sequence[TensorAccess]) -> tuple[int, int]:
