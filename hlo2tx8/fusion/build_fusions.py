@@ -52,7 +52,7 @@ def put_fusions(
     built: list[FusionOp] = []
     for candidate in candidates:
         members = sorted(candidate.members, key=position.__getitem__)
-        fusion = _build(candidate, members, name(candidate.root, members))
+        fusion = build_fusion(candidate, members, name(candidate.root, members))
         block.insert_op_before(fusion, candidate.root)
         built.append(fusion)
         for old, new in zip(candidate.outputs, fusion.results, strict=True):
@@ -87,7 +87,7 @@ def _put_in_order(block: Block) -> None:
     block.add_ops(placed)
 
 
-def _build(candidate: FusionCandidate, members: Sequence[Operation], name: str) -> FusionOp:
+def build_fusion(candidate: FusionCandidate, members: Sequence[Operation], name: str) -> FusionOp:
     """The fusion of a candidate: copies of its instructions, parameters for everything else they read.
 
     A tensor that must be in memory is a parameter even if a copy of its instruction is inside for others.

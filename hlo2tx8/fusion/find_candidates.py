@@ -28,6 +28,7 @@ from hlo2tx8.fusion.candidate import (
     row_operand_maps,
 )
 from hlo2tx8.fusion.epilogues import contraction_in, ends_product, why_no_epilogue
+from hlo2tx8.fusion.fitting_rows import first_of_too_many
 from hlo2tx8.fusion.products import SameRows
 from hlo2tx8.fusion.row_candidates import rows_of
 from hlo2tx8.fusion.sharing import are_alike, copies_are_cheaper, costs_of_copies, is_output_of, merge, why_no_output
@@ -57,19 +58,27 @@ NO_COPIES = "it is never copied"
 
 
 def find_candidates(block: Block, costs: Costs, start: int = 0) -> tuple[list[FusionCandidate], tuple[Decision, ...]]:
-    """The candidates in program order of their roots, and what was decided. Instructions are numbered from `start` on."""
-    walk = _CandidateWalk(costs, {op: number for number, op in enumerate(block.ops, start)})
-    for op in reversed(tuple(block.ops)):
-        walk.visit(op)
-    merged = merge_siblings(walk.reads, costs)
-    found = [candidate for candidate in walk.candidates if candidate.whole is None]
-    return sorted(found, key=lambda candidate: candidate.last), (*reversed(walk.decisions), *merged)
+    """The candidates in program order of their roots, and what was decided. Instructions are numbered from `start` on.
+
+    A reduction whose fusion turns out to hold too much for whole rows in a step is a fusion of its own, and all is decided anew.
+    """
+    apart: set[Operation] = set()
+    while True:
+        walk = _CandidateWalk(costs, {op: number for number, op in enumerate(block.ops, start)}, apart)
+        for op in reversed(tuple(block.ops)):
+            walk.visit(op)
+        merged = merge_siblings(walk.reads, costs)
+        found = sorted((own for own in walk.candidates if own.whole is None), key=lambda candidate: candidate.last)
+        if (op := first_of_too_many(block, found, costs)) is None:
+            return found, (*reversed(walk.decisions), *merged)
+        apart.add(op)
 
 
 @dataclass
 class _CandidateWalk:
     costs: Costs
     position: dict[Operation, int]
+    apart: set[Operation]
     uses: dict[Operation, list[CandidateUse]] = field(default_factory=dict[Operation, list[CandidateUse]])
     reads: dict[SSAValue, list[CandidateUse]] = field(default_factory=dict[SSAValue, list[CandidateUse]])
     candidates: list[FusionCandidate] = field(default_factory=list[FusionCandidate])
@@ -224,6 +233,8 @@ class _CandidateWalk:
         if len(candidate.members) >= MAX_INSTRUCTIONS:
             return f"the fusion has {MAX_INSTRUCTIONS} instructions"
         if is_reduction(op):
+            if op in self.apart:
+                return "whole rows, with what else is computed of them, do not fit a step"
             rows = rows_of(op, use, self.costs)
             if isinstance(rows, Rows):
                 return "" if self._stays_affine(op, use, rows) else "its reads would not be affine"

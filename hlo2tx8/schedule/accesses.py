@@ -1,9 +1,10 @@
 """How the loop over a function's roots reads tensors, and the work split that suits those accesses."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, prod
 
-from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.dialects.builtin import IntegerAttr, TensorType, i1
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.hlo import numpy_dtype
@@ -31,6 +32,7 @@ from hlo2tx8.schedule.work_split import (
 SPM_SHARE = 0.8
 """What the vectors of one step may take of the SPM, two buffers per tensor read or written; the rest is for what alignment,
 constants and index vectors need."""
+MASK_BYTES = 4
 SHARE_OF_ROWS = 0.8
 """Of the time that rows take, what they compute; the rest is for spreading what a row has once."""
 
@@ -165,35 +167,37 @@ class AccessAnalysis:
         return elements
 
     def bytes_per_element(self, function: SubgraphFunction, of_rows: int = 0) -> int:
-        """Bytes of the vectors that are alive at once, per element of a step; what has one element per row takes a part of them, if
-        the rows have `of_rows` elements in all."""
+        """Bytes of the vectors that are alive at once, per element of a step, all as wide as the widest. If rows are held whole,
+        which have `of_rows` elements in all, each is as wide as it is, and what has one element per row takes a part of one."""
+        if of_rows:
+            roots = sum(_bytes_of_rows(root, of_rows) for root in function.roots)
+            return ceil(2 * roots + self._alive(function, lambda value: _bytes_of_rows(value, of_rows)))
         accesses = self.of(function)
         widths = [_width_bytes(tensor_type(root).element_type) for root in function.roots]
         widths += [_width_bytes(access.type.element_type) for access in accesses]
         widths += [_width_bytes(tensor_type(op.results[0]).element_type) for op in function.instructions]
-        roots = sum(_share_of_rows(root, of_rows) for root in function.roots)
-        return ceil(max(widths) * (2 * roots + self._num_vectors(function, of_rows)))
+        return ceil(max(widths) * (2 * len(function.roots) + self._alive(function, lambda value: 1.0)))
 
-    def _num_vectors(self, function: SubgraphFunction, of_rows: int = 0) -> float:
-        """Vectors in SPM at once for one call: two per tensor that is loaded, one per value until its last use."""
+    def _alive(self, function: SubgraphFunction, size: Callable[[SSAValue], float]) -> float:
+        """Vectors in SPM at once for one call, of these sizes: two per tensor that is loaded, one per value until its last use."""
         last_use: dict[SSAValue, Operation] = {}
         for op in function.instructions:
             for operand in op.operands:
                 last_use[operand] = op
-        loaded = sum(_share_of_rows(value, of_rows) for value in last_use if isinstance(value, BlockArgument))
+        loaded = sum(size(value) for value in last_use if isinstance(value, BlockArgument))
         computed = set(function.instructions)
         alive = most = 0.0
         for op in function.instructions:
-            most = max(most, alive := alive + _share_of_rows(op.results[0], of_rows))
-            alive -= sum(
-                _share_of_rows(v, of_rows) for v in dict.fromkeys(op.operands) if v.owner in computed and last_use[v] is op
-            )
-        return 2 * loaded + most + sum(self._num_vectors(callee, of_rows) for callee in self.inlined_callees(function))
+            most = max(most, alive := alive + size(op.results[0]))
+            alive -= sum(size(v) for v in dict.fromkeys(op.operands) if v.owner in computed and last_use[v] is op)
+        return 2 * loaded + most + sum(self._alive(callee, size) for callee in self.inlined_callees(function))
 
 
-def _share_of_rows(value: SSAValue, of_rows: int) -> float:
-    """How much of a vector of a step a value takes, if the rows have so many elements in all; the whole one if that is 0."""
-    return min(1.0, prod(shape_of(value)) / of_rows) if of_rows else 1.0
+def _bytes_of_rows(value: SSAValue, of_rows: int) -> float:
+    """Bytes of a value per element of a step, if the rows have so many elements in all; a truth may be a float of CT's."""
+    type_ = tensor_type(value)
+    width = MASK_BYTES if type_.element_type == i1 else _width_bytes(type_.element_type)
+    return width * min(1.0, prod(type_.get_shape()) / of_rows)
 
 
 def _condition(map: IndexingMap, whole: IndexingMap) -> dict[TensorAccess, None]:

@@ -1,0 +1,58 @@
+"""Whether the rows that a fusion holds whole fit a step, once it is known what else the fusion computes.
+
+    variance and all that a normalization makes of rows of 1,568 bf16 elements, in 16 vectors at once: the sums of another fusion
+
+A reduction joins what reads it before the rest of the fusion is known, by how many vectors a chain of them usually needs.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.ir import Block, Operation
+
+from hlo2tx8.fusion.build_fusions import build_fusion
+from hlo2tx8.fusion.candidate import FusionCandidate
+from hlo2tx8.hlo import numpy_dtype
+from hlo2tx8.partitioner.computation import partition_rows
+from hlo2tx8.partitioner.instruction import tensor_type
+from hlo2tx8.partitioner.reduction_paths import is_reduction
+from hlo2tx8.partitioner.row_space import row_space
+from hlo2tx8.schedule.accesses import SPM_SHARE, AccessAnalysis
+from hlo2tx8.schedule.costs import Costs
+from hlo2tx8.schedule.row_split import split_rows
+from hlo2tx8.schedule.work_split import Target
+
+LIVE_PER_MEMBER = 3
+"""Vectors at once for each instruction at most: its result, and two of a tensor that it reads."""
+
+
+def first_of_too_many(block: Block, candidates: Sequence[FusionCandidate], costs: Costs) -> Operation | None:
+    """The first reduction of a fusion in the block whose rows do not fit a step; None if all do."""
+    for candidate in candidates:
+        if candidate.rows is not None and _is_large(candidate, costs):
+            members = [op for op in block.ops if op in candidate.members]
+            if not _fits(candidate, members, costs):
+                return next(op for op in members if is_reduction(op))
+    return None
+
+
+def _is_large(candidate: FusionCandidate, costs: Costs) -> bool:
+    """Could the rows be too many, if all that is computed were there at once?"""
+    assert candidate.rows is not None
+    row = prod(candidate.rows.shape[dim] for dim in candidate.rows.reduced)
+    widths = [numpy_dtype(tensor_type(value).element_type).itemsize for op in candidate.members for value in op.results]
+    vectors = LIVE_PER_MEMBER * len(candidate.members) + 2 * len(candidate.outputs)
+    return row * costs.rates.line_bytes * max(widths) * vectors > SPM_SHARE * costs.rates.spm_bytes
+
+
+def _fits(candidate: FusionCandidate, members: Sequence[Operation], costs: Costs) -> bool:
+    """Does a step of the fusion hold whole rows, if nothing else keeps it from being one of rows?"""
+    fusion = build_fusion(candidate, members, "")
+    space = row_space(fusion.body.block)
+    fits = True
+    if not isinstance(space, str):
+        partitioned = partition_rows(fusion.body.block, space)
+        accesses = AccessAnalysis(partitioned, Target(costs.rates))
+        fits = not isinstance(split_rows(space, partitioned.functions[0], accesses), str)
+    fusion.erase()
+    return fits
