@@ -2,8 +2,9 @@
 
 A load goes through the stages it needs and no others:
 
-    RDMA      the box's distinct elements, dense, in iteration order; in the order they have in DDR, if their runs are longer there
-    permute   those to iteration order, by TDMA
+    RDMA      the box's distinct elements, dense, in iteration order; in the order they have in DDR, if their runs are longer there;
+              with what lies between them, if that is little
+    permute   those to iteration order, by TDMA; without what lies between them
     gather    lanes that run backwards: the kernel core reorders them
     expand    lanes that repeat an element (stride 0): TDMA reads it again
     place     clipped boxes: TDMA puts them into a buffer that holds the fill value
@@ -11,6 +12,7 @@ A load goes through the stages it needs and no others:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.ir import SSAValue
 
@@ -82,7 +84,10 @@ def load_box(step: StepBuilder, source: SSAValue, offset: Size, strides: Sequenc
         levels.append(BoxLevel(1 if stride == 0 else box.extents[k], (abs(stride),)))
     buffer = step.alloc(fmt, _static_size(step, strides))
     if (order := _ddr_order(step, levels, fmt)) is None:
-        step.load(buffer, source, start, levels, fmt)
+        if (apart := _apart_in_line(step, levels, fmt)) is None:
+            step.load(buffer, source, start, levels, fmt)
+        else:
+            _load_with_gaps(step, buffer, source, start, levels, apart, fmt)
     else:
         loaded = step.alloc(fmt, _static_size(step, strides))
         step.load(loaded, source, start, [levels[k] for k in order], fmt)
@@ -114,6 +119,36 @@ def _ddr_order(step: StepBuilder, levels: Sequence[BoxLevel], fmt: Format) -> li
     if own * fmt.bytes >= SHORT_RUN_BYTES or _run_elements(sizes, strides, order) <= own:
         return None
     return order
+
+
+def _apart_in_line(step: StepBuilder, levels: Sequence[BoxLevel], fmt: Format) -> int | None:
+    """The innermost lane dimension, if several of its elements lie apart from each other in what DDR charges for one."""
+    inner = max((k for k, size in enumerate(step.shape) if size != 1 and levels[k].extent != 1), default=None)
+    stride = 0 if inner is None else levels[inner].strides[0]
+    return inner if isinstance(stride, int) and stride > 1 and stride * fmt.bytes < SHORT_RUN_BYTES else None
+
+
+def _load_with_gaps(
+    step: StepBuilder, dst: SSAValue, source: SSAValue, start: Size, levels: Sequence[BoxLevel], inner: int, fmt: Format
+) -> None:
+    """A box whose elements along the `inner` lane dimension are apart: with what lies between them, which TDMA leaves out."""
+    extents, stride = [level.extent for level in levels], levels[inner].strides[0]
+    assert isinstance(stride, int)
+    static = [1 if level.extent == 1 else size for level, size in zip(levels, step.shape, strict=True)]
+    static[inner] = (static[inner] - 1) * stride + 1
+    with_gaps = list(extents)
+    with_gaps[inner] = step.add(step(step.subtract(extents[inner], 1), stride), 1)
+    runs = [BoxLevel(n, (1,)) if k == inner else level for k, (n, level) in enumerate(zip(with_gaps, levels, strict=True))]
+    loaded = step.alloc(fmt, prod(static))
+    step.load(loaded, source, start, runs, fmt)
+    read = dense_strides(step, with_gaps)
+    read[inner] = stride
+    step.move(
+        dst,
+        loaded,
+        [BoxLevel(*own) for own in zip(extents, zip(read, dense_strides(step, extents), strict=True), strict=True)],
+        fmt,
+    )
 
 
 def _run_elements(sizes: Sequence[int], strides: Sequence[int], order: Sequence[int]) -> int:
