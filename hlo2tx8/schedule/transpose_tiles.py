@@ -39,7 +39,15 @@ def choose_tile(space: IterationSpace, step_elements: int, num_tiles: int, work:
     if not space.walks or -(-prod(shape) // num_tiles) < MIN_BOX_ELEMENTS:
         return ()
     target = min(step_elements or DEFAULT_STEP_ELEMENTS, overlapping_elements(shape, num_tiles, work))
-    return even_box(shape, target, (*space.walks, (len(shape) - 1,)))
+    return even_box(shape, target, (*space.walks, _written(shape)))
+
+
+def _written(shape: Sequence[int]) -> tuple[int, ...]:
+    """The dimensions, innermost first, along which a line is written."""
+    found = [len(shape) - 1]
+    while found[-1] > 0 and prod(shape[found[-1] :]) < LINE_ELEMENTS:
+        found.append(found[-1] - 1)
+    return tuple(found)
 
 
 def even_box(shape: Sequence[int], target: int, walks: Sequence[Sequence[int]]) -> tuple[int, ...]:
@@ -57,11 +65,10 @@ def even_box(shape: Sequence[int], target: int, walks: Sequence[Sequence[int]]) 
             if box[dim] < shape[dim]:
                 break
     taken = {dim for walk in order for dim in walk}
-    for dim in reversed(range(len(shape))):
-        if dim not in taken and budget > 1:
-            count = -(-shape[dim] // budget)
-            box[dim] = -(-shape[dim] // count)
-            budget //= box[dim]
+    for dim in [*(d for d in reversed(range(len(shape))) if d not in taken), *(dim for walk in order for dim in walk)]:
+        if budget > 1 and box[dim] < shape[dim]:
+            before, box[dim] = box[dim], _chunk(shape[dim], box[dim] * budget)
+            budget = max(1, budget * before // box[dim])
     return tuple(box)
 
 

@@ -1,0 +1,56 @@
+"""Pass interleave-parts: a concatenation of parts whose runs are shorter than a line becomes a transpose of a concatenation.
+
+    concatenate %a, %b along 2 : two 2048x1024x1    ⟶    reshape %a, %b : 1x2097152x1
+                                                         transpose (concatenate along 0 : 2x2097152x1), dims = [1, 0, 2]
+                                                         reshape : 2048x1024x2
+
+A transpose stores long runs of all parts, where each part by itself would be stored in runs of a few bytes.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from hlo2tx8.builders.expansion import Expansion
+from hlo2tx8.builders.rewrite_named import rewrite_named
+from hlo2tx8.device.rates import Rates
+from hlo2tx8.dialects.layout import is_row_major
+from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.hlo.types import numpy_dtype
+from hlo2tx8.partitioner.instruction import shape_of, tensor_type
+
+
+@dataclass(frozen=True)
+class InterleavePartsPass(ModulePass):
+    """Rewrites concatenations; see the module docstring. chip: file of its description, "" for the built-in."""
+
+    name = "interleave-parts"
+
+    chip: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from hlo2tx8.device.chip import load_chip
+
+        line_bytes = Rates.of(load_chip(self.chip)).line_bytes
+        rewrite_named(op, {"stablehlo.concatenate": lambda own: _interleave(own, line_bytes)})
+
+
+def _interleave(op: Operation, line_bytes: int) -> None:
+    """Puts the transpose in the place of a concatenation of several equal parts in several runs."""
+    (shape, *others), result = [shape_of(value) for value in op.operands], op.results[0]
+    dim = int(attributes_of(op)["dimension"])
+    outer, run = prod(shape[:dim]), prod(shape[dim:])
+    if not others or any(other != shape for other in others) or outer <= 1 or run == 0:
+        return
+    if run * numpy_dtype(tensor_type(result).element_type).itemsize >= line_bytes:
+        return
+    if not all(is_row_major(tensor_type(value)) for value in (*op.operands, result)):
+        return
+    e, count = Expansion(op), len(op.operands)
+    parts = [e.emit("reshape", [value], e.like(value, (1, outer, run))) for value in op.operands]
+    found = e.emit("concatenate", parts, e.like(result, (count, outer, run)), dimension=IntegerAttr(0, i64))
+    e.replace(e.emit("reshape", [e.transpose(found, [1, 0, 2])], result.type))
