@@ -35,6 +35,23 @@ CT_BITS: Mapping[str, type[Instruction]] = {
 }
 """On packed bools, and so on any bits: for truths that the vector engine wrote itself."""
 
+WITHOUT_CT = (
+    "atan2",
+    "cbrt",
+    "ceil",
+    "exponential_minus_one",
+    "floor",
+    "is_finite",
+    "log_plus_one",
+    "power",
+    "remainder",
+    "round_nearest_afz",
+    "round_nearest_even",
+    "sign",
+    "tan",
+)
+"""Operations on floats that the vector engine has no instruction for."""
+
 EXPONENTIALS = ("stablehlo.exponential", "math.exp")
 TF32_BITS = {"exponent_bits": 8, "mantissa_bits": 10}
 

@@ -12,6 +12,7 @@ contractions of the same rows               become one fusion, which reads those
 """
 
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -240,6 +241,9 @@ class _CandidateWalk:
                 return "" if self._stays_affine(op, use, rows) else "its reads would not be affine"
             if len(op.results) > 1 or use.map is not None:
                 return rows
+        times = prod(shape_of(candidate.root.results[0])) / max(1, prod(shape_of(op.results[0]))) if use.scope is None else 1.0
+        if (lost := self.costs.repeated(op, times)) > (saved := self.costs.saved(op, 1, 1)):
+            return f"it would be computed {times:.0f} times: costs {lost:.0f} cycles, saves {saved:.0f}"
         if is_slice(op) and (use.scope is not None or (use.map is not None and (use.map.ranges or use.map.constraints))):
             return "a slice of which the reader needs a part at a time"
         return "" if self._stays_affine(op, use, None) else "its reads would not be affine"

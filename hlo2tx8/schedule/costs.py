@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.isa import ct_activation
 from hlo2tx8.device.rates import Rates
-from hlo2tx8.dialects.vector_instructions import CT_BITS, ct_unary, is_rounded_exponential
+from hlo2tx8.dialects.vector_instructions import CT_BITS, WITHOUT_CT, ct_unary, is_rounded_exponential
 from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.hlo.precision import num_parts
@@ -53,6 +53,13 @@ class Costs:
         if not _is_for_vectors(op):
             return size / (self.rates.tiles * self.rates.kernel_core)
         return size / (self.rates.tiles * self.rates.vector) * vector_times(op, self.rates)
+
+    def repeated(self, op: Operation, times: float) -> float:
+        """Computing an elementwise instruction so many times instead of once, on the kernel core, which issues nothing for other
+        engines meanwhile. What the vector engine computes may cost nothing."""
+        on_core = kind_of(op) is Kind.ELEMENTWISE and (not _is_for_vectors(op) or op.name.partition(".")[2] in WITHOUT_CT)
+        size = max(map(size_bytes, (*op.operands, *op.results)), default=0) if on_core else 0
+        return max(0.0, times - 1) * size / (self.rates.tiles * self.rates.kernel_core)
 
     def products(self, dot: Operation) -> float:
         """What the matrix engines of all tiles take for a dot."""
