@@ -30,6 +30,7 @@ from hlo2tx8.fusion.candidate import (
 )
 from hlo2tx8.fusion.epilogues import contraction_in, ends_product, why_no_epilogue
 from hlo2tx8.fusion.fitting_rows import first_of_too_many
+from hlo2tx8.fusion.index_truths import is_of_index
 from hlo2tx8.fusion.products import SameRows
 from hlo2tx8.fusion.row_candidates import rows_of
 from hlo2tx8.fusion.sharing import are_alike, copies_are_cheaper, costs_of_copies, is_output_of, merge, why_no_output
@@ -242,6 +243,8 @@ class _CandidateWalk:
             if len(op.results) > 1 or use.map is not None:
                 return rows
         times = prod(shape_of(candidate.root.results[0])) / max(1, prod(shape_of(op.results[0]))) if use.scope is None else 1.0
+        if times > 1 and is_of_index(op):
+            times = 1.0
         if (lost := self.costs.repeated(op, times)) > (saved := self.costs.saved(op, 1, 1)):
             return f"it would be computed {times:.0f} times: costs {lost:.0f} cycles, saves {saved:.0f}"
         if is_slice(op) and (use.scope is not None or (use.map is not None and (use.map.ranges or use.map.constraints))):
