@@ -175,6 +175,54 @@ def convolutions() -> Iterator[Workload]:
             yield Workload(name, lambda x, w, stride=stride, c=channels: convolution(x, w, stride, c), (image, weights))
 
 
+def first(x: jax.Array, w: jax.Array, stride: int = 1) -> jax.Array:
+    """A convolution of an image whose channels come first."""
+    return lax.conv_general_dilated(x, w, (stride, stride), "SAME", dimension_numbers=("NCHW", "OIHW", "NCHW"))
+
+
+def transposed(x: jax.Array, w: jax.Array) -> jax.Array:
+    """A transposed convolution by steps of two."""
+    return lax.conv_transpose(x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def bottleneck_first(x: jax.Array, a: jax.Array, b: jax.Array, c: jax.Array) -> jax.Array:
+    """A residual block of ResNet-50 on an image whose channels come first."""
+    y = jax.nn.relu(first(jax.nn.relu(first(x, a)), b))
+    return jax.nn.relu(x + first(y, c))
+
+
+def of_image(w: jax.Array, g: jax.Array, size: int, stride: int) -> jax.Array:
+    """The gradient of an image by a convolution."""
+    image = jnp.zeros((g.shape[0], size, size, w.shape[2]), g.dtype)
+    return jax.vjp(lambda x: convolution(x, w, stride), image)[1](g)[0]
+
+
+def orders() -> Iterator[Workload]:
+    """Dimensions in another order: channels first, transposed convolutions and gradients of images, elements by turns."""
+    for size, channels in ((56, 64), (28, 128), (14, 256), (7, 512)):
+        image, outer = array(8, 4 * channels, size, size, dtype=BF16), (4 * channels, channels)
+        weights = [array(*own, dtype=BF16) for own in ((*outer[::-1], 1, 1), (channels, channels, 3, 3), (*outer, 1, 1))]
+        yield Workload(f"block of channels first bf16 {size}x{size} {4 * channels}", bottleneck_first, (image, *weights))
+    image = array(8, 28, 28, 128, dtype=BF16)
+    for taps in (2, 3, 4):
+        yield Workload(f"transposed conv bf16 {taps}x{taps}/2", transposed, (image, array(taps, taps, 128, 64, dtype=BF16)))
+    for size, stride, shape in ((14, 1, (256, 256)), (28, 2, (128, 256))):
+        gradient = array(8, 14, 14, shape[1], dtype=BF16)
+        own = partial(of_image, size=size, stride=stride)
+        yield Workload(f"image gradient bf16 3x3/{stride}", own, (array(3, 3, *shape, dtype=BF16), gradient))
+    for dtype in (BF16, F32):
+        kind = NAMES[dtype]
+        for shape, dims in (((8, 56, 56, 64), (0, 3, 1, 2)), ((8, 64, 56, 56), (0, 2, 3, 1)), ((128, 128, 3, 3), (2, 3, 1, 0))):
+            yield Workload(f"transpose {kind} {shape} to {dims}", lambda x, d=dims: x.transpose(d), (array(*shape, dtype=dtype),))
+        matrix = array(2048, 1024, dtype=dtype)
+        yield Workload(f"every second column {kind}", lambda x: x[:, ::2], (array(4096, 1024, dtype=dtype),))
+        yield Workload(f"stack of two by turns {kind}", lambda x, y: jnp.stack([x, y], -1), (matrix, matrix))
+    matrix = array(1024, 1024, dtype=jnp.complex64)
+    yield Workload("complex product [1024,1024]", lambda x, y: x * y, (matrix, matrix))
+    yield Workload("complex slice [1024,1024]", lambda x: x[3:500, 7:], (matrix,))
+    yield Workload("power of columns f32 [4096,1024]", lambda x, c: x + c**3.3, (array(4096, 1024), array(1024)))
+
+
 def indexed() -> Iterator[Workload]:
     """Lookups, updates in place, orders and running sums."""
     words, ids = array(50257, 768), array(2048, dtype=INT32)
@@ -186,7 +234,7 @@ def indexed() -> Iterator[Workload]:
     yield Workload("argmax f32 [64,50257]", lambda x: jnp.argmax(x, -1), (array(64, 50257),))
 
 
-GROUPS = (streaming, statistics, products, convolutions, indexed)
+GROUPS = (streaming, statistics, products, convolutions, orders, indexed)
 
 
 def measured(workload: Workload) -> tuple[float, str]:
