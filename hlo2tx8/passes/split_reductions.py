@@ -35,16 +35,22 @@ from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.layout import minor_to_major
+from hlo2tx8.dialects.vector_instructions import unconverted
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.hlo.accumulation import accumulated_types, only_adds
 from hlo2tx8.partitioner.instruction import tensor_type
 from hlo2tx8.partitioner.reduction_order import joins_apart, reduced_dimensions, why_in_order
+from hlo2tx8.passes.statistics.alike import is_read_again
+from hlo2tx8.schedule.costs import Costs
 from hlo2tx8.schedule.reduction_blocks import UNIT
+from hlo2tx8.schedule.whole_rows import why_not_whole
 
 LEAST_KERNELS = 3.9
 """An input that DDR gives in less time than as many kernels need besides their work is not worth a second loop."""
 BUSY = 0.75
 """A share of the tiles that is enough."""
+BUSY_IN_ROWS = 0.6
+"""The same where steps would hold rows whole and read them once for the reduction and for what is made of it."""
 MOST_PARTS_PER_TILE = 8
 LEAST_TURNS = 16
 """Turns of a loop from which on a second kernel costs less."""
@@ -101,9 +107,12 @@ def _run_to_split(op: Operation, rates: Rates) -> _DimensionRun | None:
         return None
     type_ = tensor_type(op.operands[0])
     shape, reduced = type_.get_shape(), reduced_dimensions(op)
-    width = numpy_dtype(type_.element_type).itemsize
+    width = numpy_dtype(tensor_type(unconverted(op.operands[0])).element_type).itemsize
     least_bytes = LEAST_KERNELS * rates.kernel * rates.ddr
-    if prod(shape) * width < least_bytes or _share(_num_pieces(shape, reduced, width, rates.line_bytes), rates.tiles) >= BUSY:
+    if prod(shape) * width < least_bytes:
+        return None
+    is_whole = is_read_again(op) and not why_not_whole(op, reduced, Costs(rates))
+    if _share(_num_pieces(shape, reduced, width, rates.line_bytes), rates.tiles) >= (BUSY_IN_ROWS if is_whole else BUSY):
         return None
     runs: list[_DimensionRun] = []
     for dim in reduced:

@@ -55,6 +55,22 @@ def split_alike(op: Operation, parts: RowParts) -> None:
     e.replace(e.converted(total, tensor_type(op.results[0]).element_type))
 
 
+def is_read_again(op: Operation) -> bool:
+    """Is what a reduction is of read once more by what is made of its result, a normalization say?"""
+    stack, shape = [use.operation for value in _read(op) for use in value.uses], shape_of(op.operands[0])
+    for _ in range(MOST_LOOKED_AT):
+        if not stack:
+            break
+        reader = stack.pop()
+        if reader is op or not reader.results or not has_spec(reader.name) or not is_elementwise(reader):
+            continue
+        if _is_made_of(reader, [op]):
+            return True
+        if shape_of(reader.results[0]) == shape:
+            stack += [use.operation for use in reader.results[0].uses]
+    return False
+
+
 def _is_made_of(op: Operation, others: Sequence[Operation]) -> bool:
     """Does an op need the result of one of these?"""
     seen: set[Operation] = set()

@@ -38,3 +38,29 @@ func.func @main(%a: tensor<64x1000xf32>) -> tensor<64xf32> {
 // CHECK:      func.func @main(%[[A:.*]]: tensor<64x1000xf32>)
 // CHECK:        "stablehlo.reduce"(%[[A]], %{{.*}}) <{dimensions = array<i64: 1>}>
 // CHECK-NOT:  "stablehlo.reduce"
+
+// -----
+
+// 33 lines of columns are a third round of 16 tiles. Alone they are split; not so where steps hold rows whole for what is made of them.
+
+func.func @main(%x: tensor<4096x528xf32>, %y: tensor<4096x528xf32>) -> (tensor<528xf32>, tensor<4096x528xf32>) {
+  %i = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AACA/w==">}> : () -> tensor<f32>
+  %s = "stablehlo.reduce"(%x, %i) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = "stablehlo.maximum"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%c) : (tensor<f32>) -> ()
+  }) : (tensor<4096x528xf32>, tensor<f32>) -> tensor<528xf32>
+  %t = "stablehlo.reduce"(%y, %i) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = "stablehlo.maximum"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%c) : (tensor<f32>) -> ()
+  }) : (tensor<4096x528xf32>, tensor<f32>) -> tensor<528xf32>
+  %w = "stablehlo.broadcast_in_dim"(%t) <{broadcast_dimensions = array<i64: 1>}> : (tensor<528xf32>) -> tensor<4096x528xf32>
+  %d = "stablehlo.divide"(%y, %w) : (tensor<4096x528xf32>, tensor<4096x528xf32>) -> tensor<4096x528xf32>
+  func.return %s, %d : tensor<528xf32>, tensor<4096x528xf32>
+}
+
+// CHECK:      func.func @main(%[[X:.*]]: tensor<4096x528xf32>, %[[Y:.*]]: tensor<4096x528xf32>)
+// CHECK:        "stablehlo.reshape"(%[[X]])
+// CHECK-NOT:    "stablehlo.reshape"(%[[Y]])
+// CHECK:        "stablehlo.reduce"(%[[Y]], {{.*}}tensor<4096x528xf32>
