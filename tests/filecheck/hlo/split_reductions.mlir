@@ -63,4 +63,4 @@ func.func @main(%x: tensor<4096x528xf32>, %y: tensor<4096x528xf32>) -> (tensor<5
 // CHECK:      func.func @main(%[[X:.*]]: tensor<4096x528xf32>, %[[Y:.*]]: tensor<4096x528xf32>)
 // CHECK:        "stablehlo.reshape"(%[[X]])
 // CHECK-NOT:    "stablehlo.reshape"(%[[Y]])
-// CHECK:        "stablehlo.reduce"(%[[Y]], {{.*}}tensor<4096x528xf32>
+// CHECK:        "stablehlo.reduce"(%[[Y]], {{.*}}dimensions = array<i64: 0>
