@@ -3,22 +3,25 @@
     convolution %x, %w : [b, 0, 1, f]x[o, i, 0, 1]    ⟶    %t = transpose %w, dims = [2, 3, 1, 0]
                                                            convolution %x, %t : [b, 0, 1, f]x[0, 1, i, o]
 
-A convolution is a product of matrices for each element of its window, on weights as they lie in memory, which tiles share. Others
-are turned on every tile, for each part of the image. Weights of one element are a matrix, which the engine takes either way, and
-the second operand of a gradient of weights is an image.
+A convolution of floats is a product of matrices for each element of its window, on weights as they lie in memory, which tiles
+share; others are turned on every tile, for each part of the image. One of bytes is an instruction for all elements, whose weights
+have features next to each other: [0, 1, o, i]. Weights of one element are a matrix, which the engine takes either way, and the
+second operand of a gradient of weights is an image.
 """
 
 from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.builders.expansion import Expansion, conv_numbers, int_array
 from hlo2tx8.builders.rewrite_named import rewrite_named
+from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.dialects.xla_dot import sums_type
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.convolution import numbers_of, reversal
 from hlo2tx8.passes.dimensions.alike import is_reordered
@@ -39,11 +42,13 @@ def _order(op: Operation) -> None:
     """Transposes the weights, and reverses those that are read backwards."""
     (image, weights), attributes = op.operands, attributes_of(op)
     n, kernel = numbers_of(attributes), tensor_like(weights.type).shape
-    order = [*n.kernel_spatial_dimensions, n.kernel_input_feature_dimension, n.kernel_output_feature_dimension]
+    element, channels = as_tensor(weights.type).element_type, (n.kernel_input_feature_dimension, n.kernel_output_feature_dimension)
+    is_of_bytes = isinstance(element, IntegerType)
+    order = [*n.kernel_spatial_dimensions, *(reversed(channels) if is_of_bytes else channels)]
     backwards = [d for d, turned in zip(n.kernel_spatial_dimensions, reversal(attributes), strict=True) if turned and kernel[d] > 1]
-    if (order == sorted(order) and not backwards) or not is_reordered(weights) or not is_forward(op):
+    if (order[-1] == len(order) - 1 and not backwards) or not is_reordered(weights) or not is_forward(op):
         return
-    if prod(kernel[d] for d in n.kernel_spatial_dimensions) == 1 or 0 in kernel:
+    if prod(kernel[d] for d in n.kernel_spatial_dimensions) == 1 or 0 in kernel or sums_type(element) is None:
         return
     e, rank = Expansion(op), len(order)
     if backwards:
@@ -51,8 +56,8 @@ def _order(op: Operation) -> None:
     numbers = replace(
         n,
         kernel_spatial_dimensions=tuple(range(rank - 2)),
-        kernel_input_feature_dimension=rank - 2,
-        kernel_output_feature_dimension=rank - 1,
+        kernel_input_feature_dimension=order.index(n.kernel_input_feature_dimension),
+        kernel_output_feature_dimension=order.index(n.kernel_output_feature_dimension),
     )
     properties = {k: v for k, v in op.properties.items() if k != "window_reversal"} | {"dimension_numbers": conv_numbers(numbers)}
     found = e.emit("convolution", [image, e.transpose(weights, order)], op.results[0].type, **properties)

@@ -144,6 +144,7 @@ class _Reordering:
         """An op on the tensors that there are now, with these properties and result types; it takes the regions of the old one."""
         operands, regions = [self.now(value) for value in op.operands], [op.detach_region(own) for own in tuple(op.regions)]
         new = type(op).create(operands=operands, result_types=types, properties=dict(properties), regions=regions)
+        new.attributes |= op.attributes
         return e.insert(new).results
 
 

@@ -27,3 +27,18 @@ func.func @main(%0: tensor<2x12x12x16xf32>, %1: tensor<8x16x1x1xf32>, %2: tensor
 // CHECK:      func.func @main(
 // CHECK-NEXT:   "stablehlo.convolution"(%0, %1) {{.*}}[o, i, 0, 1]
 // CHECK-NEXT:   "stablehlo.convolution"({{.*}}[i, 0, 1, o]
+
+// -----
+
+// Of bytes features come last, and stay there.
+
+func.func @main(%0: tensor<2x12x12x16xi8>, %1: tensor<3x3x16x8xi8>, %2: tensor<8x3x3x16xi8>) -> (tensor<2x10x10x8xi32>, tensor<2x10x10x8xi32>) {
+  %3 = "stablehlo.convolution"(%0, %1) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_strides = array<i64: 1, 1>}> : (tensor<2x12x12x16xi8>, tensor<3x3x16x8xi8>) -> tensor<2x10x10x8xi32>
+  %4 = "stablehlo.convolution"(%0, %2) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[o, 0, 1, i]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_strides = array<i64: 1, 1>}> : (tensor<2x12x12x16xi8>, tensor<8x3x3x16xi8>) -> tensor<2x10x10x8xi32>
+  func.return %3, %4 : tensor<2x10x10x8xi32>, tensor<2x10x10x8xi32>
+}
+
+// CHECK:      func.func @main(
+// CHECK-NEXT:   %[[W:.*]] = "stablehlo.transpose"(%1) <{permutation = array<i64: 0, 1, 3, 2>}>
+// CHECK-NEXT:   "stablehlo.convolution"(%0, %[[W]]) {{.*}}[0, 1, o, i]
+// CHECK-NEXT:   "stablehlo.convolution"(%0, %2) {{.*}}[o, 0, 1, i]
