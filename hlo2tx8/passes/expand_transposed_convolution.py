@@ -6,18 +6,18 @@
 Holes are multiplied by nothing: of a window only the elements that meet no hole count, others for each place of a result between
 two points of the image. The weights of each such place become channels of their own, zero where its window is smaller:
 
-    result[d * q + p] = sum over m of image[q + m - floor(low / d)] * weights[d * m + d - 1 - p - (d - 1 - low mod d)]
-
-So weights are padded in front by d - 1 - low mod d and behind to a multiple of d elements, cut into rows of d, and these reversed.
+    result[d * q + p] = sum over m of image[q + m - floor(low / d)] * weights[d * m + low mod d - p]
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
+from operator import sub
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -101,12 +101,28 @@ def _of_places(e: Expansion, weights: SSAValue, n: ConvNumbers, window: Window) 
     *sizes, features, filters = shape_of(weights)
     front = [step - 1 - low % step for low, step in zip(window.low, steps, strict=True)]
     taps = [-(-(size + own) // step) for size, own, step in zip(sizes, front, steps, strict=True)]
-    behind = [tap * step - own - size for tap, step, own, size in zip(taps, steps, front, sizes, strict=True)]
-    none = [0] * len(order)
-    weights = e.pad(weights, e.splat(0, e.like(weights, ())), [*front, 0, 0], [*behind, 0, 0], none)
-    rows = [n for tap, step in zip(taps, steps, strict=True) for n in (tap, step)]
-    weights = e.emit("reshape", [weights], e.like(weights, (*rows, features, filters)))
-    turned = [dim for dim in range(1, len(rows), 2) if rows[dim] > 1]
-    weights = e.emit("reverse", [weights], weights.type, dimensions=int_array(turned))
-    weights = e.transpose(weights, [*range(0, len(rows), 2), len(rows), *range(1, len(rows), 2), len(rows) + 1])
-    return e.emit("reshape", [weights], e.like(weights, (*taps, features, prod(steps) * filters)))
+    places = product(*(reversed(range(step)) for step in steps))
+    parts = [_of_place(e, weights, [*map(sub, place, front)], steps, taps) for place in places]
+    type_ = e.like(weights, (*taps, features, len(parts), filters))
+    found = e.emit("concatenate", parts, type_, dimension=IntegerAttr(len(taps) + 1, i64))
+    return e.emit("reshape", [found], e.like(weights, (*taps, features, len(parts) * filters)))
+
+
+def _of_place(e: Expansion, weights: SSAValue, first: Sequence[int], steps: Sequence[int], taps: Sequence[int]) -> SSAValue:
+    """[elements of a window, features, 1, filters]: weights by `steps` from the `first` ones on, which may lie in front of all."""
+    *sizes, features, filters = shape_of(weights)
+    low = [max(0, -(own // step)) for own, step in zip(first, steps, strict=True)]
+    start = [own + step * missing for own, step, missing in zip(first, steps, low, strict=True)]
+    counts = [max(0, -(-(size - own) // step)) for size, own, step in zip(sizes, start, steps, strict=True)]
+    type_ = e.like(weights, (*taps, features, 1, filters))
+    if 0 in counts:
+        return e.splat(0, type_)
+    bounds = {
+        "start_indices": [*start, 0, 0],
+        "limit_indices": [*sizes, features, filters],
+        "strides": [*steps, 1, 1],
+    }
+    part = e.emit("slice", [weights], e.like(weights, (*counts, features, filters)), **{k: int_array(v) for k, v in bounds.items()})
+    high = [tap - count - missing for tap, count, missing in zip(taps, counts, low, strict=True)]
+    part = e.pad(part, e.splat(0, e.like(weights, ())), [*low, 0, 0], [*high, 0, 0], [0] * len(shape_of(weights)))
+    return e.emit("reshape", [part], type_)

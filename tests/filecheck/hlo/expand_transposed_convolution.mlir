@@ -8,10 +8,12 @@ func.func @main(%0: tensor<2x5x6x16xf32>, %1: tensor<3x3x16x8xf32>) -> tensor<2x
 }
 
 // CHECK:      func.func @main(
-// CHECK:        "stablehlo.pad"(%1, {{.*}}edge_padding_low = array<i64: 1, 1, 0, 0>, edge_padding_high = array<i64: 0, 0, 0, 0>
-// CHECK:        "stablehlo.reshape"({{.*}}-> tensor<2x2x2x2x16x8xf32>
-// CHECK-NEXT:   "stablehlo.reverse"({{.*}}) <{dimensions = array<i64: 1, 3>}>
-// CHECK-NEXT:   "stablehlo.transpose"({{.*}}-> tensor<2x2x16x2x2x8xf32>
+// CHECK:        "stablehlo.slice"(%1) {{.*}}strides = array<i64: 2, 2, 1, 1>{{.*}}-> tensor<2x2x16x8xf32>
+// CHECK:        "stablehlo.slice"(%1) {{.*}}-> tensor<2x1x16x8xf32>
+// CHECK:        "stablehlo.pad"({{.*}}edge_padding_low = array<i64: 0, 1, 0, 0>
+// CHECK:        "stablehlo.slice"(%1) {{.*}}-> tensor<1x2x16x8xf32>
+// CHECK:        "stablehlo.slice"(%1) {{.*}}-> tensor<1x1x16x8xf32>
+// CHECK:        "stablehlo.concatenate"({{.*}}-> tensor<2x2x16x4x8xf32>
 // CHECK-NEXT:   %[[W:.*]] = "stablehlo.reshape"({{.*}}-> tensor<2x2x16x32xf32>
 // CHECK-NEXT:   "stablehlo.convolution"(%0, %[[W]])
 // CHECK-NOT:    lhs_dilation
