@@ -231,6 +231,10 @@ def indexed() -> Iterator[Workload]:
     yield Workload("scatter add f32 donated", lambda w, i, u: w.at[i].add(u), update, (0,))
     yield Workload("sort f32 [64,1024]", lambda x: jnp.sort(x, -1), (array(64, 1024),))
     yield Workload("cumsum f32 [1024,1024]", lambda x: jnp.cumsum(x, -1), (array(1024, 1024),))
+    key = array(2, dtype=jnp.uint32)
+    yield Workload(
+        "dropout f32 [2048,1024]", lambda x, k: jnp.where(jax.random.bernoulli(k, 0.9, x.shape), x, 0), (array(2048, 1024), key)
+    )
     yield Workload("argmax f32 [64,50257]", lambda x: jnp.argmax(x, -1), (array(64, 50257),))
 
 

@@ -14,6 +14,7 @@ from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.types import holds_all, is_complex, is_float, numpy_dtype
+from hlo2tx8.passes.rules.counts import narrower_count, place_in_order, shifted_out
 from hlo2tx8.passes.rules.fold_constants import splat
 
 Rule = Callable[[Operation], SSAValue | None]
@@ -187,7 +188,7 @@ def _power(op: Operation) -> SSAValue | None:
 
 
 RULES: Mapping[str, tuple[Rule, ...]] = {
-    "stablehlo.add": (_add,),
+    "stablehlo.add": (_add, place_in_order),
     "stablehlo.subtract": (_subtract,),
     "stablehlo.multiply": (_multiply,),
     "stablehlo.divide": (_divide,),
@@ -199,10 +200,11 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "stablehlo.select": (_select,),
     "stablehlo.negate": (_negate,),
     "stablehlo.not": (_twice,),
+    "stablehlo.shift_right_logical": (shifted_out,),
     "stablehlo.abs": (_again,),
     "stablehlo.floor": (_again,),
     "stablehlo.ceil": (_again,),
-    "stablehlo.convert": (_convert,),
+    "stablehlo.convert": (_convert, narrower_count),
     "stablehlo.power": (_power,),
 }
 """By op; the first rule that gives a value decides."""

@@ -1,23 +1,31 @@
 """Fewer loop variables, and the number of turns where it is certain; used by the pass simplify-control."""
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import CopyOp
+from hlo2tx8.dialects.layout import is_tensor
 from hlo2tx8.dialects.stablehlo import OPS
+from hlo2tx8.hlo.lookup import has_spec, spec_of, tensor_like
 from hlo2tx8.hlo.regions import inline_region, terminator_of
+from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.hlo.trip_count import counter_of, trip_count
 
 TRIP_COUNT = "hlo.trip_count"
 """Attribute of a `stablehlo.while`: it makes exactly that many turns."""
+MOST_UNROLLED_OPS = 512
+"""Ops that a loop may become: rounds of a cipher are, a loop over the elements of a tensor is not."""
+PROGRAM_BYTES = 128
+"""What an elementwise op takes of a program, about; a program is fetched as tensors are."""
 
 
 def simplify_loop(loop: Operation) -> None:
-    """Drop loop variables that are not needed, note the number of turns, and inline a loop of no turn or one; ops that nobody reads
-    any more stay for the caller.
+    """Drop loop variables that are not needed, note the number of turns, and inline a loop of no turn or one, or of a few turns
+    that need not write their state; ops that nobody reads any more stay for the caller.
     """
     _agree_on_layouts(loop)
     loop = _drop_state(loop, _constant_state(loop))
@@ -28,8 +36,38 @@ def simplify_loop(loop: Operation) -> None:
         Rewriter.replace_op(loop, [], list(loop.operands))
     elif turns == 1:
         inline_region(loop, loop.regions[1].block, list(loop.operands))
+    elif turns is not None and _is_worth_unrolling(loop, turns):
+        _unroll(loop, turns)
     elif turns is not None:
         loop.attributes[TRIP_COUNT] = IntegerAttr(turns, i64)
+
+
+def _is_worth_unrolling(loop: Operation, turns: int) -> bool:
+    """Do a few turns compute each element of the state by itself, and would moving it between them take longer than fetching them?
+
+    A turn that is followed by another writes the state, and the other reads it; without a loop both are one kernel.
+    """
+    body = list(loop.regions[1].block.ops)[:-1]
+    computed = [op for op in body if has_spec(op.name) and spec_of(op).kind is Kind.ELEMENTWISE]
+    plain = (Kind.ELEMENTWISE, Kind.SHAPING, Kind.CONSTANT)
+    if len(body) * turns > MOST_UNROLLED_OPS or not all(has_spec(op.name) and spec_of(op).kind in plain for op in body):
+        return False
+    state = [tensor_like(value.type) for value in loop.operands if is_tensor(value.type)]
+    moved = 2 * sum(prod(like.shape) * like.dtype.itemsize for like in state if like.shape)
+    return len(state) == len(loop.operands) and moved >= len(computed) * PROGRAM_BYTES
+
+
+def _unroll(loop: Operation, turns: int) -> None:
+    """The turns one after the other in place of the loop."""
+    body, block = loop.regions[1].block, loop.parent
+    assert block is not None
+    values: list[SSAValue] = list(loop.operands)
+    for _ in range(turns):
+        mapping: dict[SSAValue, SSAValue] = dict(zip(body.args, values, strict=True))
+        for op in list(body.ops)[:-1]:
+            block.insert_op_before(op.clone(mapping), loop)
+        values = [mapping.get(value, value) for value in terminator_of(body).operands]
+    Rewriter.replace_op(loop, [], values)
 
 
 def _agree_on_layouts(loop: Operation) -> None:

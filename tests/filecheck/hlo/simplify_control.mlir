@@ -49,3 +49,31 @@ func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NOT:  stablehlo.case
 // CHECK:      %[[R:.*]] = "stablehlo.abs"(%[[A]])
 // CHECK:      func.return %[[R]]
+
+// -----
+
+// Three turns that compute each element by itself become one after the other: their state need not be written.
+
+func.func @main(%0: tensor<64x64xi32>) -> tensor<64x64xi32> {
+  %1 = "stablehlo.constant"() <{value = #hlo.literal<"int32", [], "AAAAAA==">}> : () -> tensor<i32>
+  %2:2 = "stablehlo.while"(%1, %0) ({
+  ^bb0(%3: tensor<i32>, %4: tensor<64x64xi32>):
+    %5 = "stablehlo.constant"() <{value = #hlo.literal<"int32", [], "AwAAAA==">}> : () -> tensor<i32>
+    %6 = "stablehlo.compare"(%3, %5) <{comparison_direction = "LT"}> : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    "stablehlo.return"(%6) : (tensor<i1>) -> ()
+  }, {
+  ^bb1(%3: tensor<i32>, %4: tensor<64x64xi32>):
+    %5 = "stablehlo.constant"() <{value = #hlo.literal<"int32", [], "AQAAAA==">}> : () -> tensor<i32>
+    %6 = "stablehlo.add"(%3, %5) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    %7 = "stablehlo.multiply"(%4, %4) : (tensor<64x64xi32>, tensor<64x64xi32>) -> tensor<64x64xi32>
+    "stablehlo.return"(%6, %7) : (tensor<i32>, tensor<64x64xi32>) -> ()
+  }) : (tensor<i32>, tensor<64x64xi32>) -> (tensor<i32>, tensor<64x64xi32>)
+  func.return %2#1 : tensor<64x64xi32>
+}
+
+// CHECK:      func.func @main(%[[A:.*]]: tensor<64x64xi32>)
+// CHECK-NOT:    stablehlo.while
+// CHECK:        %[[B:.*]] = "stablehlo.multiply"(%[[A]], %[[A]])
+// CHECK:        %[[C:.*]] = "stablehlo.multiply"(%[[B]], %[[B]])
+// CHECK:        %[[D:.*]] = "stablehlo.multiply"(%[[C]], %[[C]])
+// CHECK:        func.return %[[D]]

@@ -222,3 +222,25 @@ func.func @main(%a: tensor<4x8xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4x
 // CHECK:        %[[ONE:.*]] = "stablehlo.reduce"(
 // CHECK-NOT:    "stablehlo.reduce"
 // CHECK:        func.return %[[ZERO]], %[[ZERO]], %[[ONE]]
+
+// -----
+
+// A sum that numbers all elements in the order of memory is one iota; its upper half is zero, the lower one an iota of fewer bits.
+
+func.func @main() -> (tensor<20x30xui32>, tensor<20x30xui64>) {
+  %0 = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<20x30xui64>
+  %1 = "stablehlo.constant"() <{value = #hlo.literal<"uint64", [], "HgAAAAAAAAA=">}> : () -> tensor<20x30xui64>
+  %2 = "stablehlo.multiply"(%0, %1) : (tensor<20x30xui64>, tensor<20x30xui64>) -> tensor<20x30xui64>
+  %3 = "stablehlo.iota"() <{iota_dimension = 1 : i64}> : () -> tensor<20x30xui64>
+  %4 = "stablehlo.add"(%2, %3) : (tensor<20x30xui64>, tensor<20x30xui64>) -> tensor<20x30xui64>
+  %5 = "stablehlo.convert"(%4) : (tensor<20x30xui64>) -> tensor<20x30xui32>
+  %6 = "stablehlo.constant"() <{value = #hlo.literal<"uint64", [], "IAAAAAAAAAA=">}> : () -> tensor<20x30xui64>
+  %7 = "stablehlo.shift_right_logical"(%4, %6) : (tensor<20x30xui64>, tensor<20x30xui64>) -> tensor<20x30xui64>
+  func.return %5, %7 : tensor<20x30xui32>, tensor<20x30xui64>
+}
+
+// CHECK:      func.func @main()
+// CHECK-NOT:    stablehlo.multiply
+// CHECK:        %[[I:.*]] = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<600xui32>
+// CHECK:        %[[R:.*]] = "stablehlo.reshape"(%[[I]]) : (tensor<600xui32>) -> tensor<20x30xui32>
+// CHECK:        func.return %[[R]], %{{.*}}
