@@ -47,7 +47,7 @@ CASES = {
     "two caches": Case(
         lambda k, v, u, i: (append(k, u, i), append(v, 2 * u, i)), (CACHE, CACHE, ROW, AT), [0, 1], (0, 1), is_faster=True
     ),
-    "a loop": Case(lambda c: jax.lax.fori_loop(0, 5, lambda k, s: s * 2 + k, c), (CACHE,), [0], is_faster=True),
+    "a loop": Case(lambda c, n: jax.lax.fori_loop(0, n, lambda k, s: s * 2 + k, c), (CACHE, AT), [0], is_faster=True),
     "elementwise": Case(lambda p, g: p - 0.5 * g, (CACHE, CACHE), [0]),
     "old value read later": Case(lambda c, u, i: (append(c, u, i), jnp.sum(c)), (CACHE, ROW, AT), [None, None]),
     "update of its own row": Case(lambda c, i: append(c, c[2:3] * 2, i), (CACHE, AT), [0], is_faster=True),
