@@ -111,8 +111,8 @@ def _run_to_split(op: Operation, rates: Rates) -> _DimensionRun | None:
     least_bytes = LEAST_KERNELS * rates.kernel * rates.ddr
     if prod(shape) * width < least_bytes:
         return None
-    is_whole = is_read_again(op) and not why_not_whole(op, reduced, Costs(rates))
-    if _share(_num_pieces(shape, reduced, width, rates.line_bytes), rates.tiles) >= (BUSY_IN_ROWS if is_whole else BUSY):
+    share = _share(_num_pieces(shape, reduced, width, rates.line_bytes), rates.tiles)
+    if share >= BUSY or (share >= BUSY_IN_ROWS and is_read_again(op) and not why_not_whole(op, reduced, Costs(rates))):
         return None
     runs: list[_DimensionRun] = []
     for dim in reduced:

@@ -18,6 +18,9 @@ from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.types import integer_limits, is_integer, numpy_dtype
 from hlo2tx8.passes.rules.fold_constants import splat
 
+MOST_DEPTH = 8
+"""Sums within sums that are looked into: a number of a few dimensions has fewer, and the walk doubles with each."""
+
 
 def place_in_order(op: Operation) -> SSAValue | None:
     """A sum that numbers all elements in the order of memory: one iota, reshaped."""
@@ -75,19 +78,20 @@ def _largest(value: SSAValue) -> int | None:
     return largest if largest <= integer_limits(dtype)[1] else None
 
 
-def _factors(value: SSAValue) -> dict[int, int] | None:
-    """Per dimension what the index along it is multiplied with in a sum of such products; None if it is none."""
+def _factors(value: SSAValue, depth: int = MOST_DEPTH) -> dict[int, int] | None:
+    """Per dimension what the index along it is multiplied with in a sum of such products, up to `depth` operations deep; None if it
+    is none."""
     owner = value.owner
-    if not isinstance(owner, Operation) or not is_integer(numpy_dtype(as_tensor(value.type).element_type)):
+    if depth == 0 or not isinstance(owner, Operation) or not is_integer(numpy_dtype(as_tensor(value.type).element_type)):
         return None
     if owner.name == "stablehlo.iota":
         return {_dimension(owner): 1}
     if owner.name == "stablehlo.multiply":
         for one, other in (owner.operands, owner.operands[::-1]):
-            if (by := scalar_of(other)) is not None and (found := _factors(one)) is not None:
+            if (by := scalar_of(other)) is not None and (found := _factors(one, depth - 1)) is not None:
                 return {dim: factor * int(by) for dim, factor in found.items()}
     if owner.name == "stablehlo.add":
-        terms = [_factors(operand) for operand in owner.operands]
+        terms = [_factors(operand, depth - 1) for operand in owner.operands]
         if all(term is not None for term in terms):
             return {
                 dim: sum(term.get(dim, 0) for term in terms if term is not None)
