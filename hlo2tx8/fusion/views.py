@@ -2,12 +2,13 @@
 
 %1 = hlo.fusion "reshape_fusion"(%0) { reshape }        the bytes of %0 are those of %1
 
-@main's own inputs and constants are left out: they are no results that the program could give.
+What a function takes, and constants, have memory of their own: where they are results as they are, a kernel gives them.
 """
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.layout import is_row_major
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
@@ -17,9 +18,14 @@ TERMINATOR = "stablehlo.return"
 
 def is_view(fusion: Operation) -> bool:
     """True if the fusion's result can be its operand's buffer under another shape."""
-    if len(fusion.operands) != 1 or len(fusion.results) != 1 or not _is_made_here(fusion.operands[0]):
+    return _is_in_order(fusion) and (_is_made_here(fusion.operands[0]) or not _is_given(fusion.results[0]))
+
+
+def _is_in_order(fusion: Operation) -> bool:
+    """Does the fusion only give its operand another shape?"""
+    if not isinstance(fusion, FusionOp) or len(fusion.operands) != 1 or len(fusion.results) != 1:
         return False
-    body = fusion.regions[0].block
+    body = fusion.body.block
     *moves, terminator = body.ops
     value: SSAValue = body.args[0]
     for op in moves:
@@ -34,6 +40,12 @@ def _is_made_here(value: SSAValue) -> bool:
     if isinstance(owner, Operation):
         return owner.name != "stablehlo.constant"
     return not isinstance(owner.parent_op(), FuncOp)
+
+
+def _is_given(value: SSAValue) -> bool:
+    """Is the value, or the same in another shape, a result of its block?"""
+    readers = [use.operation for use in value.uses]
+    return any(op.next_op is None or (_is_in_order(op) and _is_given(op.results[0])) for op in readers)
 
 
 def keeps_order(op: Operation) -> bool:

@@ -1,6 +1,7 @@
 """Simplifications of ops that only move elements, and of reductions over dimensions of size 1."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import cast
 
 import numpy as np
@@ -173,6 +174,24 @@ def _dot(op: Operation) -> SSAValue | None:
     return Expansion(op).emit("dot_general", operands, op.results[0].type, **{**op.properties, "dot_dimension_numbers": numbers})
 
 
+def _one_sum(op: Operation) -> SSAValue | None:
+    """A dot that adds up along dimensions that are neighbours in both operands, in the same order: along one of their size."""
+    lhs_batch, rhs_batch, lhs_contract, rhs_contract = numbers_of(attributes_of(op))
+    pairs = sorted(zip(map(int, lhs_contract), map(int, rhs_contract), strict=True))
+    first = next((pair for pair, after in pairwise(pairs) if after == (pair[0] + 1, pair[1] + 1)), None)
+    if first is None or "algorithm" in op.properties:
+        return None
+    e, sides = Expansion(op), list[tuple[SSAValue, list[int], list[int]]]()
+    for value, at, batch, contract in zip(op.operands, first, (lhs_batch, rhs_batch), zip(*pairs, strict=True), strict=True):
+        shape = list(_shape(value))
+        joined = e.emit("reshape", [value], e.like(value, [*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]]))
+        batch, contract = ([dim - (dim > at) for dim in dims if dim != at + 1] for dims in (batch, contract))
+        sides.append((joined, batch, contract))
+    (lhs, lhs_batch, lhs_contract), (rhs, rhs_batch, rhs_contract) = sides
+    numbers = dot_numbers(lhs_batch, rhs_batch, lhs_contract, rhs_contract)
+    return e.emit("dot_general", [lhs, rhs], op.results[0].type, **{**op.properties, "dot_dimension_numbers": numbers})
+
+
 def sink_broadcast(op: Operation) -> SSAValue | None:
     """An elementwise op on operands that are broadcast in the same way: the op on the smaller tensors, broadcast afterwards."""
     shape = _shape(op.results[0])
@@ -258,7 +277,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "stablehlo.concatenate": (_same,),
     "stablehlo.reverse": (_reverse,),
     "stablehlo.reduce": (_reduce,),
-    "stablehlo.dot_general": (_dot,),
+    "stablehlo.dot_general": (_dot, _one_sum),
     "hlo.read_at": (_read_of_iota,),
 }
 """By op; the first rule that gives a value decides."""
