@@ -29,6 +29,7 @@ class What(Enum):
     MERGED = auto()
     SAME_ROWS = auto()
     SAME_FUSION = auto()
+    REMADE = auto()
     APART = auto()
     FUSION = auto()
     NO_LINK = auto()
@@ -54,6 +55,7 @@ LINES: Mapping[What, str] = {
     What.MERGED: "{about} and {other} become one fusion: {why}",
     What.SAME_ROWS: "{about} and {other} are products of the same rows: {why}",
     What.SAME_FUSION: "{about} is a result of {other}, which has its rows",
+    What.REMADE: "{about} is made anew by what reads it of {other}: {why}",
     What.APART: "{about} and {other} stay apart: {why}",
     What.GROUP: "{about}: {why}",
     What.NO_GROUP: "{about}: no group, {why}",

@@ -8,7 +8,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
-from hlo2tx8.hlo.regions import captured
+from hlo2tx8.hlo.regions import captured, terminator_of
 
 SEARCHED_SLACK = 1.5
 """How many times the cycles of its fusions a group may be estimated to take, if it is compared with them later."""
@@ -68,6 +68,14 @@ def name_of_fusion(fusion: FusionOp) -> str:
     """The name that the source or the fusion plan gave it."""
     given = fusion.properties.get("fusion_name")
     return given.data if isinstance(given, StringAttr) else "fusion"
+
+
+def with_body(old: FusionOp, operands: Sequence[SSAValue], body: Region) -> FusionOp:
+    """A fusion of another body, with results as that gives them, of the name and place in the source of an old one."""
+    types = [value.type for value in terminator_of(body.block).operands]
+    new = FusionOp(list(operands), types, old.kind.data, body, name_of_fusion(old))
+    new.attributes |= {key: value for key, value in old.attributes.items() if key == "loc"}
+    return new
 
 
 def dissolve(group: Operation, body: Block) -> None:

@@ -12,7 +12,7 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
-from hlo2tx8.fusion.build_group import name_of_fusion
+from hlo2tx8.fusion.build_group import name_of_fusion, with_body
 from hlo2tx8.hlo import has_spec
 from hlo2tx8.notes import Decision, Name, What
 from hlo2tx8.partitioner.instruction import is_elementwise
@@ -49,17 +49,7 @@ def _joined(made: FusionOp, reader: FusionOp) -> FusionOp | None:
     space, before = row_space(body), row_space(made.body.block)
     if isinstance(space, str) or isinstance(before, str) or space.shape != before.shape:
         return None
-    return _fusion(made, list(made.operands), body)
-
-
-def _fusion(old: FusionOp, operands: list[SSAValue], body: Block) -> FusionOp:
-    """A fusion of another body in the place of an old one."""
-    terminator = body.last_op
-    assert terminator is not None
-    types = [value.type for value in terminator.operands]
-    new = FusionOp(operands, types, old.kind.data, Region(body), name_of_fusion(old))
-    new.attributes |= {key: value for key, value in old.attributes.items() if key == "loc"}
-    return new
+    return with_body(made, list(made.operands), Region(body))
 
 
 def _with_first_steps(joined: FusionOp, result: SSAValue) -> FusionOp:
@@ -78,7 +68,7 @@ def _with_first_steps(joined: FusionOp, result: SSAValue) -> FusionOp:
         Rewriter.replace_op(step, (), (parameter,))
     body = joined.body.block
     joined.body.detach_block(body)
-    new = _fusion(joined, list(joined.operands), body)
+    new = with_body(joined, list(joined.operands), Region(body))
     joined.erase()
     return new
 

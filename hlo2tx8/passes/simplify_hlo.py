@@ -14,12 +14,12 @@ What an op becomes is said in `rules.shapes`, `rules.arithmetic` and `rules.fold
 the bodies of fusions are left as they are.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -27,7 +27,7 @@ from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.hlo.spec import Kind
-from hlo2tx8.partitioner.instruction import tensor_type
+from hlo2tx8.partitioner.equal_ops import erase_unread, merge_equal
 from hlo2tx8.passes.rules.arithmetic import RULES as OF_VALUES
 from hlo2tx8.passes.rules.fold_constants import fold_constants
 from hlo2tx8.passes.rules.shapes import RULES as OF_SHAPES
@@ -36,9 +36,6 @@ from hlo2tx8.passes.rules.shapes import sink_broadcast
 Rule = Callable[[Operation], SSAValue | None]
 MOST_WALKS = 4
 """A rule may make room for another one before it; few chains are longer."""
-_MERGED = (Kind.ELEMENTWISE, Kind.SHAPING, Kind.INDEXED, Kind.REDUCE, Kind.DOT, Kind.CONSTANT)
-_UNREPEATABLE = ("stablehlo.rng",)
-"""Equal ops that give other values each time."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +60,8 @@ def _simplify(block: Block) -> None:
         looked_at = _rewrite(block, looked_at)
         if not looked_at:
             break
-    _merge_equal(block)
-    _erase_unread(block)
+    merge_equal(block)
+    erase_unread(block)
 
 
 def _rewrite(block: Block, among: set[Operation] | None) -> set[Operation]:
@@ -102,50 +99,3 @@ def _is_plain(op: Operation) -> bool:
     """Are all of its values tensors in the usual order?"""
     types: tuple[Attribute, ...] = (*(value.type for value in op.operands), *op.result_types)
     return all(isinstance(type_, TensorType) and isinstance(type_.encoding, NoneAttr) for type_ in types)
-
-
-def _merge_equal(block: Block) -> None:
-    alone: dict[Hashable, Operation] = {}  # an op that nothing else resembles needs no key
-    known: dict[Hashable, dict[Hashable, Operation]] = {}
-    for op in tuple(block.ops):
-        if not op.operands or op.name in _UNREPEATABLE or not has_spec(op.name) or spec_of(op).kind not in _MERGED:
-            continue
-        alike = (op.name, *map(_same, op.operands))
-        if (first := alone.setdefault(alike, op)) is op:
-            continue
-        if alike not in known:
-            known[alike] = {_key(first, {}): first}
-        other = known[alike].setdefault(_key(op, {}), op)
-        if other is not op:
-            Rewriter.replace_op(op, [], list(other.results))
-
-
-def _key(op: Operation, inside: dict[SSAValue, int]) -> Hashable:
-    """Equal for ops that mean the same; values of regions by number, others themselves."""
-    regions = tuple(_region_key(region, inside) for region in op.regions)
-    facts = tuple((k, v) for k, v in sorted((*op.properties.items(), *op.attributes.items())) if k != "loc")
-    operands = tuple(inside.get(value, _same(value)) for value in op.operands)
-    for result in op.results if inside else ():
-        inside[result] = len(inside)
-    return op.name, operands, facts, tuple(op.result_types), regions
-
-
-def _same(value: SSAValue) -> Hashable:
-    """A value; of a constant that is a scalar, what is equal for all others of that element."""
-    owner = value.owner
-    if not isinstance(owner, Operation) or owner.name != "stablehlo.constant" or tensor_type(value).get_shape() != ():
-        return value
-    return owner.properties["value"], value.type
-
-
-def _region_key(region: Region, inside: dict[SSAValue, int]) -> Hashable:
-    block, own = region.block, dict(inside)
-    for arg in block.args:
-        own[arg] = len(own)
-    return tuple(block.arg_types), tuple(_key(op, own) for op in block.ops)
-
-
-def _erase_unread(block: Block) -> None:
-    for op in reversed(tuple(block.ops)):
-        if op.results and has_spec(op.name) and spec_of(op).kind in _MERGED and all(r.first_use is None for r in op.results):
-            Rewriter.erase_op(op)

@@ -56,7 +56,8 @@ AS_GOOD = 1.01
 """Estimates that differ by less say nothing: of such blockings those come first whose steps are all as large, and of them those of
 deeper panels, with fewer turns to wait for."""
 MOST_TRIED = 3
-"""Ways to cut a part that are worth lowering."""
+"""Ways to cut a part that are worth lowering; behind them come those that need much less room, should none of them fit."""
+MUCH_LESS = 0.7
 FEWER_ROWS = 8
 """The part that the last tile's rows may be fewer than those of others, as far as what stays is estimated."""
 RING_PIECES = (2, 3, 4)
@@ -98,7 +99,16 @@ def shared_blockings(
         found += [way for box in large for ways in _deep(part, in_place, rates, spm_bytes, box, tail) for way in ways[:most]]
     least = AS_GOOD * min((b.cycles for b in found), default=0.0)
     found.sort(key=lambda b: (max(b.cycles, least), not is_even(part, b.box), -b.depth, b.cycles))
-    return found if is_searched else found[:MOST_TRIED]
+    return found if is_searched else _first_ones(found)
+
+
+def _first_ones(found: Sequence[Blocking]) -> list[Blocking]:
+    """Those of the best first that are worth a trial, as `MOST_TRIED` says."""
+    first = list(found[:MOST_TRIED])
+    for blocking in found[MOST_TRIED:]:
+        if blocking.spm_bytes < MUCH_LESS * min(own.spm_bytes for own in first):
+            first.append(blocking)
+    return first
 
 
 def resident_blockings(

@@ -92,7 +92,7 @@ def columns_of(panels: Panels, turns: int = 0) -> tuple[Columns, ...]:
 def _columns(panels: Panels, gemm: NeGemm, last: NeGemm, after: Sequence[Operation], turns: int) -> Columns | None:
     """Those of one product, with what follows it."""
     rows, dst, depth = last.field("rows"), last.field("dst"), gemm.field("depth")
-    if any(not op.field("transpose_right") or op.field("batch") != 1 for op in (gemm, last)):
+    if any(op.field("batch") != 1 for op in (gemm, last)):
         return None
     width = max(_block_width(fmt) for fmt in (last.fmt, last.fmt2, gemm.fmt))
     factors = [factors_of(op.field("columns")) for op in (gemm, last)]
@@ -113,13 +113,20 @@ def _columns(panels: Panels, gemm: NeGemm, last: NeGemm, after: Sequence[Operati
     epilogue = epilogue_of(after, dst, rows, columns, last.fmt, limit)
     is_whole = isinstance(limit, int)
     size = next(n for n in range(width, columns + 1, width) if not is_whole or (columns % n == 0 and columns // n <= MOST_SETS))
-    if epilogue is None:
+    if not all(map(_has_columns_in_runs, (gemm, last))):
+        size = columns
+    if epilogue is None or (size > width and not is_whole):
         return None
     num_sets = columns // size
     own_turns = panels.num_panels - 1
     wanted = max(turns, own_turns, epilogue.most_points * columns * last.fmt.bytes // LATE_PART_BYTES if turns else 0)
     num_parts = _num_parts(epilogue, num_sets, wanted) if is_whole else num_sets
     return Columns(size, num_sets, num_sets if is_whole else limit, depth, last, epilogue, num_parts)
+
+
+def _has_columns_in_runs(op: NeGemm) -> bool:
+    """Does a panel of columns have them one after the other, as channel blocks or because it is no deeper than one block?"""
+    return bool(op.field("transpose_right")) or op.field("depth") == _block_width(op.fmt2)
 
 
 def _is_of_products(op: Operation) -> bool:

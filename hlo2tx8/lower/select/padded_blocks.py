@@ -1,10 +1,11 @@
-"""A side of a contraction that is loaded clipped, as an image with padding: what is there goes straight into channel blocks that
-hold the fill value, not into a dense vector first."""
+"""A side of a contraction that is loaded straight into channel blocks, not into a dense vector first: one that is loaded clipped,
+as an image with padding, into blocks that hold the fill value; and one whose channels are several whole blocks."""
 
 from xdsl.dialects import arith
 from xdsl.ir import Block, SSAValue
 
 from hlo2tx8.device.formats import Format
+from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.xla_dot import yielded
 from hlo2tx8.lower.box_levels import BoxLevel, Size
@@ -12,7 +13,7 @@ from hlo2tx8.lower.element_format import Splat, storage_format
 from hlo2tx8.lower.select.channel_blocks import Matrix, layout_of
 from hlo2tx8.lower.select.resident import is_resident
 from hlo2tx8.lower.select.select_access import same_in_all_steps
-from hlo2tx8.lower.select.select_memory import Box, clipped_box, clips_of, dense_strides, load_box
+from hlo2tx8.lower.select.select_memory import SHORT_RUN_BYTES, Box, clipped_box, clips_of, dense_strides, load_box
 from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
@@ -26,11 +27,9 @@ def load_padded_blocks(s: Selector, block: Block, matrix: Matrix, multiplied: Fo
     if not isinstance(load, vec.LoadOp) or not _is_padded(s.step, load, matrix, multiplied):
         return None
     fill = Splat(0, storage_format(load.result.type)) if load.fill is None else s.vector(load.fill)
-    if not isinstance(fill, Splat) or not all(isinstance(op, _SCALARS) for op in block.ops if op is not load):
+    if not isinstance(fill, Splat) or not _is_alone(load, block):
         return None
-    for op in block.ops:
-        if op is not load:
-            s.select_one(op)
+    _select_others(s, load, block)
     step, fmt, layout = s.step, fill.fmt, layout_of(s.step, matrix, multiplied)
     count = layout.size_bytes // fmt.bytes
     buffer = s.filled(fill, count, count)
@@ -45,15 +44,57 @@ def load_padded_blocks(s: Selector, block: Block, matrix: Matrix, multiplied: Fo
     return buffer
 
 
+def load_whole_blocks(s: Selector, block: Block, matrix: Matrix, multiplied: Format) -> SSAValue | None:
+    """The side as the engine reads it; None, with nothing emitted, where it is no such load: its channels are then no whole blocks,
+    or one, or they are no long runs in DDR."""
+    load, step, layout = yielded(block).owner, s.step, Blocked(multiplied, 1, 1, 1)
+    if not isinstance(load, vec.LoadOp) or not _is_plain(step, load, matrix, multiplied) or not _is_alone(load, block):
+        return None
+    width, last = layout.block_width, len(step.shape) - 1
+    fmt = storage_format(load.result.type)
+    is_whole = isinstance(matrix.channels, int) and matrix.channels > width and matrix.channels % width == 0
+    if (
+        vec.ints(load.clipped)
+        or load.fill is not None
+        or not is_whole
+        or width * fmt.bytes < SHORT_RUN_BYTES
+        or fmt.bytes != multiplied.bytes
+    ):
+        return None
+    _select_others(s, load, block)
+    rows = [BoxLevel(extent, (stride,)) for extent, stride in zip(step.extents, vec.ints(load.strides), strict=True)][:last]
+    levels = [BoxLevel(step.shape[last] // width, (width,)), *rows, BoxLevel(width, (1,))]
+    buffer = step.alloc(fmt)
+    step.load(buffer, s.slots.get(load.source, load.source), s.slots[load.offset], levels, fmt)
+    return buffer
+
+
+def _is_alone(load: vec.LoadOp, block: Block) -> bool:
+    """Is there nothing but arithmetic on indices beside it?"""
+    return all(isinstance(op, _SCALARS) for op in block.ops if op is not load)
+
+
+def _select_others(s: Selector, load: vec.LoadOp, block: Block) -> None:
+    for op in block.ops:
+        if op is not load:
+            s.select_one(op)
+
+
 _SCALARS = (xla.ApplyIndexingOp, vec.ExtentOp, arith.ConstantOp, xla.ConstantOp, xla.YieldOp)
 
 
 def _is_padded(step: StepBuilder, load: vec.LoadOp, matrix: Matrix, multiplied: Format) -> bool:
-    last, clipped = len(step.shape) - 1, vec.ints(load.clipped)
+    clipped = vec.ints(load.clipped)
+    return bool(clipped) and len(step.shape) - 1 not in clipped and _is_plain(step, load, matrix, multiplied)
+
+
+def _is_plain(step: StepBuilder, load: vec.LoadOp, matrix: Matrix, multiplied: Format) -> bool:
+    """Is it a load whose last lanes are all channels, which are next to each other in DDR and not as the engine has them?"""
+    last = len(step.shape) - 1
     is_plain = matrix.batch == 1 and not matrix.is_blocked and matrix.channels == step.shape[last]
     is_dense = vec.ints(load.strides)[last] == 1 and all(stride > 0 for stride in vec.ints(load.strides)[:last])
     is_read_once = not is_resident(load.source) and same_in_all_steps(step, load) is None and load.result.has_one_use()
-    return is_plain and is_dense and is_read_once and bool(clipped) and last not in clipped and not matrix.lies_as(multiplied)
+    return is_plain and is_dense and is_read_once and not matrix.lies_as(multiplied)
 
 
 def _place(step: StepBuilder, buffer: SSAValue, loaded: SSAValue, box: Box, matrix: Matrix, multiplied: Format) -> None:

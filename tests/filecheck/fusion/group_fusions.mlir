@@ -159,3 +159,43 @@ builtin.module @products {
 // CHECK:           [[F:%[0-9]+]] = "hlo.fusion"({{.*}}fusion_name = "first"
 // CHECK:           "hlo.fusion"([[F]], {{.*}}fusion_name = "second"
 // CHECK:         func.return [[P]]
+
+// -----
+
+// A result that a reader needs for arithmetic on its elements is made anew there of another one, by a few instructions; not one that a
+// product reads, and not if that takes longer than memory.
+
+builtin.module @made_anew {
+  func.func public @main(%x: tensor<1024x1024xf32>, %w: tensor<1024x64xf32>, %d: tensor<1024x1024xf32>) -> (tensor<1024x64xf32>, tensor<1024x1024xf32>) {
+    %0, %1, %2 = "hlo.fusion"(%x) <{kind = "kLoop", fusion_name = "activation"}> ({
+    ^bb0(%a: tensor<1024x1024xf32>):
+      %h = "stablehlo.sine"(%a) : (tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+      %t = "stablehlo.tanh"(%h) : (tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+      %y = "stablehlo.multiply"(%h, %t) : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+      "stablehlo.return"(%y, %t, %h) : (tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> ()
+    }) : (tensor<1024x1024xf32>) -> (tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>)
+    %3 = "hlo.fusion"(%0, %w) <{kind = "kLoop", fusion_name = "product"}> ({
+    ^bb1(%b: tensor<1024x1024xf32>, %c: tensor<1024x64xf32>):
+      %4 = "stablehlo.dot_general"(%b, %c) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">, precision_config = ["DEFAULT", "DEFAULT"]}> : (tensor<1024x1024xf32>, tensor<1024x64xf32>) -> tensor<1024x64xf32>
+      "stablehlo.return"(%4) : (tensor<1024x64xf32>) -> ()
+    }) : (tensor<1024x1024xf32>, tensor<1024x64xf32>) -> tensor<1024x64xf32>
+    %5 = "hlo.fusion"(%d, %1, %2) <{kind = "kLoop", fusion_name = "gradient"}> ({
+    ^bb2(%e: tensor<1024x1024xf32>, %f: tensor<1024x1024xf32>, %g: tensor<1024x1024xf32>):
+      %6 = "stablehlo.multiply"(%e, %f) : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+      %7 = "stablehlo.add"(%6, %g) : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+      "stablehlo.return"(%7) : (tensor<1024x1024xf32>) -> ()
+    }) : (tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+    func.return %3, %5 : tensor<1024x64xf32>, tensor<1024x1024xf32>
+  }
+}
+
+// CHECK-LABEL: builtin.module @made_anew
+// CHECK:         [[Y:%[0-9]+]], [[H:%[0-9]+]] = "hlo.fusion"(%x) {{.*}}fusion_name = "activation"
+// CHECK:           [[HI:%h]] = "stablehlo.sine"
+// CHECK:           [[TI:%t]] = "stablehlo.tanh"([[HI]])
+// CHECK:           "stablehlo.return"({{%y[_0-9]*}}, [[HI]])
+// CHECK:         "hlo.fusion"([[Y]], %w) {{.*}}fusion_name = "product"
+// CHECK:         "hlo.fusion"(%d, [[H]]) {{.*}}fusion_name = "gradient"
+// CHECK-NEXT:    ^bb{{[0-9]+}}([[E:%[a-z0-9_]+]]: tensor<1024x1024xf32>, [[G:%[a-z0-9_]+]]: tensor<1024x1024xf32>):
+// CHECK-NEXT:      [[T:%[a-z0-9_]+]] = "stablehlo.tanh"([[G]])
+// CHECK-NEXT:      "stablehlo.multiply"([[E]], [[T]])

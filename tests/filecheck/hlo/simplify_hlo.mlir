@@ -244,3 +244,27 @@ func.func @main() -> (tensor<20x30xui32>, tensor<20x30xui64>) {
 // CHECK:        %[[I:.*]] = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<600xui32>
 // CHECK:        %[[R:.*]] = "stablehlo.reshape"(%[[I]]) : (tensor<600xui32>) -> tensor<20x30xui32>
 // CHECK:        func.return %[[R]], %{{.*}}
+
+// -----
+
+// Contracted dimensions that are neighbours in both operands, in the same order, are one; others stay as they are.
+
+func.func @main(%a: tensor<4x5x6x7xf32>, %b: tensor<8x4x5x7xf32>) -> tensor<7x6x8xf32> {
+  %0 = "stablehlo.dot_general"(%a, %b) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_batching_dimensions = [3], rhs_batching_dimensions = [3], lhs_contracting_dimensions = [1, 0], rhs_contracting_dimensions = [2, 1]>">, precision_config = ["DEFAULT", "DEFAULT"]}> : (tensor<4x5x6x7xf32>, tensor<8x4x5x7xf32>) -> tensor<7x6x8xf32>
+  func.return %0 : tensor<7x6x8xf32>
+}
+
+// CHECK:      func.func @main(%a
+// CHECK:        %[[A:.*]] = "stablehlo.reshape"(%a) : (tensor<4x5x6x7xf32>) -> tensor<20x6x7xf32>
+// CHECK:        %[[B:.*]] = "stablehlo.reshape"(%b) : (tensor<8x4x5x7xf32>) -> tensor<8x20x7xf32>
+// CHECK:        "stablehlo.dot_general"(%[[A]], %[[B]]) {{.*}}lhs_batching_dimensions = [2], rhs_batching_dimensions = [2], lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [1]
+
+// -----
+
+func.func @main(%a: tensor<4x5x6xf32>, %b: tensor<5x4x8xf32>) -> tensor<6x8xf32> {
+  %0 = "stablehlo.dot_general"(%a, %b) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [0, 1], rhs_contracting_dimensions = [1, 0]>">, precision_config = ["DEFAULT", "DEFAULT"]}> : (tensor<4x5x6xf32>, tensor<5x4x8xf32>) -> tensor<6x8xf32>
+  func.return %0 : tensor<6x8xf32>
+}
+
+// CHECK:      func.func @main(%a
+// CHECK-NEXT:   "stablehlo.dot_general"(%a, %b)
