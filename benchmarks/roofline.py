@@ -223,6 +223,27 @@ def orders() -> Iterator[Workload]:
     yield Workload("power of columns f32 [4096,1024]", lambda x, c: x + c**3.3, (array(4096, 1024), array(1024)))
 
 
+def gradient(function: Callable[..., jax.Array]) -> Callable[..., object]:
+    """Of all operands, given that of the result behind them."""
+    return lambda *given: jax.vjp(function, *given[:-1])[1](given[-1])
+
+
+def gradients() -> Iterator[Workload]:
+    """Backward passes, with what they need of the forward ones, and the attention that JAX has itself."""
+    official = jax.nn.dot_product_attention
+    for dtype, kind in NAMES.items():
+        heads, tokens = array(4, 12, 512, 64, dtype=dtype), array(4, 512, 12, 64, dtype=dtype)
+        yield Workload(f"attention gradient {kind} 48x512x64", gradient(attention), (heads,) * 4)
+        yield Workload(f"official attention {kind} causal", partial(official, is_causal=True), (tokens,) * 3)
+        own = gradient(partial(official, is_causal=True))
+        yield Workload(f"official attention gradient {kind} causal", own, (tokens,) * 4)
+        up, down, rows = (array(*shape, dtype=dtype) for shape in ((1024, 4096), (4096, 1024), (4, 512, 1024)))
+        yield Workload(f"mlp gradient {kind}", gradient(lambda x, a, b: jax.nn.gelu(x @ a) @ b), (rows, up, down, rows))
+        yield Workload(f"linear of torch and relu {kind}", lambda x, w: jax.nn.relu(x @ w.T), (rows, down))
+    long = array(1, 8, 2048, 128, dtype=BF16)
+    yield Workload("attention gradient bf16 8x2048x128", gradient(attention), (long,) * 4)
+
+
 def indexed() -> Iterator[Workload]:
     """Lookups, updates in place, orders and running sums."""
     words, ids = array(50257, 768), array(2048, dtype=INT32)
@@ -238,7 +259,7 @@ def indexed() -> Iterator[Workload]:
     yield Workload("argmax f32 [64,50257]", lambda x: jnp.argmax(x, -1), (array(64, 50257),))
 
 
-GROUPS = (streaming, statistics, products, convolutions, orders, indexed)
+GROUPS = (streaming, statistics, products, convolutions, orders, gradients, indexed)
 
 
 def measured(workload: Workload) -> tuple[float, str]:

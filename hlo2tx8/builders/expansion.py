@@ -133,17 +133,25 @@ class Expansion:
             members.append(member)
             member = member.prev_op
         members.reverse()
-        inside = {result for op in members for result in op.results}
-        read = dict.fromkeys(v for op in members for v in op.operands if v not in inside)
-        body = Block(arg_types=[value.type for value in read])
-        name = f"{self.op.name.rpartition('.')[2]}_fusion"
-        fusion = FusionOp(list(read), [root.type for root in roots], "kLoop", Region(body), name)
+        fusion = fused(members, roots, f"{self.op.name.rpartition('.')[2]}_fusion", self.op)
+        fusion.attributes |= {k: v for k, v in self.op.attributes.items() if k == "loc"}
         fusion.is_expansion = UnitAttr()
-        self.insert(fusion)
-        for op in members:
-            op.detach()
-            body.add_op(op)
-        for value, arg in zip(read, body.args, strict=True):
-            value.replace_uses_with_if(arg, lambda use: use.operation.parent is body)
-        body.add_op(stablehlo.ReturnOp(list(roots)))
         return fusion.results
+
+
+def fused(members: Sequence[Operation], roots: Sequence[SSAValue], name: str, before: Operation) -> FusionOp:
+    """A fusion, in front of an op, of what stands in front of it: it returns the roots, for whoever reads them outside."""
+    inside = {result for op in members for result in op.results}
+    read = dict.fromkeys(v for op in members for v in op.operands if v not in inside)
+    body = Block(arg_types=[value.type for value in read])
+    fusion = FusionOp(list(read), [root.type for root in roots], "kLoop", Region(body), name)
+    Builder(InsertPoint.before(before)).insert(fusion)
+    for op in members:
+        op.detach()
+        body.add_op(op)
+    for value, arg in zip(read, body.args, strict=True):
+        value.replace_uses_with_if(arg, lambda use: use.operation.parent is body)
+    for root, result in zip(roots, fusion.results, strict=True):
+        root.replace_uses_with_if(result, lambda use: use.operation.parent is not body)
+    body.add_op(stablehlo.ReturnOp(list(roots)))
+    return fusion

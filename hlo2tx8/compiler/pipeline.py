@@ -47,6 +47,7 @@ from hlo2tx8.lower.select.select_instructions import SelectInstructionsPass
 from hlo2tx8.lower.vectorize.vectorize import VectorizePass
 from hlo2tx8.options import Level, Options
 from hlo2tx8.passes.divide_behind_products import DivideBehindProductsPass
+from hlo2tx8.passes.drop_unit_dimensions import DropUnitDimensionsPass
 from hlo2tx8.passes.expand_arg_extreme import ExpandArgExtremePass
 from hlo2tx8.passes.expand_batch_norm import ExpandBatchNormPass
 from hlo2tx8.passes.expand_bitcast import ExpandBitcastPass
@@ -86,6 +87,7 @@ from hlo2tx8.passes.order_filters import OrderFiltersPass
 from hlo2tx8.passes.raise_precision import RaisePrecisionPass
 from hlo2tx8.passes.ready_updates import ReadyUpdatesPass
 from hlo2tx8.passes.recognize_coarse import RecognizeCoarsePass
+from hlo2tx8.passes.remake_scores import RemakeScoresPass
 from hlo2tx8.passes.scale_before_products import ScaleBeforeProductsPass
 from hlo2tx8.passes.simplify_combiners import SimplifyCombinersPass
 from hlo2tx8.passes.simplify_control import SimplifyControlPass
@@ -154,11 +156,13 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(SimplifyControlPass(), after=Level.HLO),
     Stage(HoistInvariantsPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandComplexPass(), after=Level.HLO),
+    Stage(DropUnitDimensionsPass(), after=Level.HLO, is_optional=True),
     Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),
     Stage(InterleavePartsPass(), after=Level.HLO, is_optional=True),
-    Stage(DivideBehindProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(OffsetBehindScalePass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(ScaleBeforeProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
+    Stage(RemakeScoresPass(), after=Level.HLO, is_optional=True),
+    Stage(DivideBehindProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(SplitStatisticsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(SplitReductionsPass(), after=Level.HLO, is_optional=True),
     Stage(PlanFusionsPass(), after=Level.FUSED),

@@ -10,7 +10,7 @@ from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.fusion.candidate import FusionCandidate, is_kept
 from hlo2tx8.fusion.recognize import recognized
-from hlo2tx8.hlo.regions import CALL, CONTROL, UPDATE, captured, inline_region, terminator_of
+from hlo2tx8.hlo.regions import CALL, CONTROL, UPDATE, inline_region, put_in_order, terminator_of
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_read_as_a_whole, is_splat_constant, shape_of
 
 SMALL_ELEMENTS = 4096
@@ -60,31 +60,8 @@ def put_fusions(
             made[old] = new
     for reader in (*readers, *built):
         reader.operands = [made.get(value, value) for value in reader.operands]
-    _put_in_order(block)
+    put_in_order(block)
     return built
-
-
-def _put_in_order(block: Block) -> None:
-    """What a fusion gives besides its root's results may be read before the root's place: those readers move behind it."""
-    ops = tuple(block.ops)
-    placed: dict[Operation, None] = {}
-    for op in ops:
-        stack = [op]
-        while stack:
-            top = stack[-1]
-            operands = (*top.operands, *(captured(top) if top.regions else ()))
-            owners = [value.owner for value in operands]
-            waits = [o for o in owners if isinstance(o, Operation) and o.parent is block and o not in placed]
-            if not waits:
-                placed[top] = None
-                stack.pop()
-            else:
-                stack += [owner for owner in waits if owner is not top]
-    if tuple(placed) == ops:
-        return
-    for op in ops:
-        op.detach()
-    block.add_ops(placed)
 
 
 def build_fusion(candidate: FusionCandidate, members: Sequence[Operation], name: str) -> FusionOp:

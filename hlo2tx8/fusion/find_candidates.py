@@ -39,6 +39,7 @@ from hlo2tx8.hlo.regions import captured
 from hlo2tx8.indexing import Dim, IndexingMap
 from hlo2tx8.notes import Decision, KeptApart, Name, What
 from hlo2tx8.partitioner.computation import Scope
+from hlo2tx8.partitioner.contraction import is_contraction
 from hlo2tx8.partitioner.instruction import (
     CONSTANTS,
     is_conditional,
@@ -182,6 +183,7 @@ class _CandidateWalk:
     def _share(self, op: Operation, found: list[CandidateUse], places: list[CandidateUse], others: list[CandidateUse]) -> bool:
         """Gives several readers one instruction: in one fusion, as an output of one, or as a copy in each."""
         ready = [use for use in places if is_output_of(op, use, self.costs)]
+        ready = [use for use in ready if not why_no_output(op, use, _others(found, use), self.costs)] or ready
         place = max(ready or places[:1], key=lambda use: size_bytes(use.candidate.root.results[0]))
         target = place.candidate
         same = [use for use in places if use is place or are_alike(use, place, self.costs)]
@@ -192,7 +194,7 @@ class _CandidateWalk:
             return False
         apart = [use for use in places if use is place or use.candidate is not target]
         apart.sort(key=lambda use: use is not place)
-        rest = [use for use in found if use.candidate is not target]
+        rest = _others(found, place)
         why = why_no_output(op, place, rest, self.costs) if rest else ""
         if len(apart) > 1 and not others and copies_are_cheaper(op, apart, self.costs, is_output=not why):
             for use in apart:
@@ -235,6 +237,8 @@ class _CandidateWalk:
         if len(candidate.members) >= MAX_INSTRUCTIONS:
             return f"the fusion has {MAX_INSTRUCTIONS} instructions"
         if is_reduction(op):
+            if any(map(is_contraction, candidate.members)):
+                return "what follows a product reduces nothing"
             if op in self.apart:
                 return "whole rows, with what else is computed of them, do not fit a step"
             rows = rows_of(op, use, self.costs)
@@ -358,6 +362,11 @@ class _CandidateWalk:
         self.reads.setdefault(value, []).append(use)
         if isinstance(value.owner, Operation):
             self.uses.setdefault(value.owner, []).append(use)
+
+
+def _others(found: list[CandidateUse], place: CandidateUse) -> list[CandidateUse]:
+    """The uses in other candidates."""
+    return [use for use in found if use.candidate is not place.candidate]
 
 
 def _is_of_rows_and_others(found: list[CandidateUse], places: list[CandidateUse]) -> bool:

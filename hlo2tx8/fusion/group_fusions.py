@@ -18,7 +18,7 @@ and the attention that reads them, see `head_phases`.
 """
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from xdsl.context import Context
@@ -36,12 +36,14 @@ from hlo2tx8.fusion.head_phases import group_heads
 from hlo2tx8.fusion.norm_phases import group_norms
 from hlo2tx8.fusion.phases import group_phases
 from hlo2tx8.fusion.product_chains import LONG_CHAIN, group_products
+from hlo2tx8.fusion.remake_outputs import remake_outputs
 from hlo2tx8.fusion.row_results import join_reductions_of_rows
 from hlo2tx8.hlo.placement import placed_calls
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.indexing import Dim, Expr
 from hlo2tx8.notes import Decision, Name, What, add_notes
 from hlo2tx8.partitioner.instruction import tensor_type
+from hlo2tx8.schedule.costs import Costs
 from hlo2tx8.schedule.plan_row_group import RowGroupPlan, plan_row_group
 from hlo2tx8.schedule.row_group_member import RowGroupMember, row_group_member, without_ones
 from hlo2tx8.schedule.work_split import Target
@@ -64,6 +66,7 @@ class GroupFusionsPass(ModulePass):
         notes: list[str] = []
         placed = {c.callee.string_value() for c, tiles in placed_calls(op, chip.mesh) if not tiles.is_all(chip.mesh)}
         for block in [block for block in _blocks(op, placed) if any(isinstance(inner, FusionOp) for inner in block.ops)]:
+            notes += remake_outputs(block, Costs(target.rates))
             notes += join_reductions_of_rows(block)
             chains, ends = _chains(block, target)
             notes += ends if self.explain else []
@@ -115,7 +118,7 @@ def _chains(block: Block, target: Target) -> tuple[list[list[_Link]], list[str]]
             continue
         chain = [_Link(op, first)]
         while isinstance(link := _next(chain[-1], target), _Link) and link.fusion not in taken:
-            chain.append(link)
+            chain += _with_products_beside(link, chain[-1].fusion, taken, target)
         ends.append(_end(chain[-1].fusion, "its reader is in another group" if isinstance(link, _Link) else link))
         if not any(link.member.reductions and link.member.dot is None for link in chain):  # rows are what arithmetic is kept for
             chain = chain[next((n for n, link in enumerate(chain) if link.member.reductions), len(chain)) :]
@@ -127,6 +130,22 @@ def _chains(block: Block, target: Target) -> tuple[list[list[_Link]], list[str]]
     return chains, ends
 
 
+def _with_products_beside(link: _Link, before: FusionOp, taken: Container[Operation], target: Target) -> list[_Link]:
+    """A link, behind other products of the same rows that it alone reads at its own rows, if it has a reduction of rows itself."""
+    beside: list[_Link] = []
+    for number, value in enumerate(link.fusion.operands):
+        maker = value.owner
+        if link.member.dot is not None or not isinstance(maker, FusionOp) or maker is before or maker in taken:
+            continue
+        member = row_group_member(maker.body.block, target)
+        if isinstance(member, str) or member.dot is None or isinstance(found := _next(_Link(maker, member), target), str):
+            continue
+        if found.fusion is link.fusion and maker.parent is link.fusion.parent:
+            beside.append(_Link(maker, member))
+            link = replace(link, chained=tuple(sorted((*link.chained, number))))
+    return [*beside, link]
+
+
 def _end(fusion: FusionOp, why: str) -> str:
     """Why no group by rows goes on behind a fusion."""
     return Decision(What.NO_LINK, (Name(name_of_fusion(fusion)),), why=f"by rows: {why}").line()
@@ -134,11 +153,18 @@ def _end(fusion: FusionOp, why: str) -> str:
 
 def _next(link: _Link, target: Target) -> "_Link | str":
     """The only reader of a fusion's results, if it is a fusion of the same rows that reads each of them for itself, and not only
-    arithmetic: that is for groups by bands. Else which of that is not so."""
-    uses = [use for result in link.fusion.results for use in result.uses]
-    if len({use.operation for use in uses}) != 1:
+    arithmetic: that is for groups by bands. What has an element per row may be a result of the group. Else which of that is not
+    so."""
+    of_rows = [result for result in link.fusion.results if tensor_type(result).get_shape() == link.member.shape[:-1]]
+    uses = [use for result in link.fusion.results for use in result.uses if result not in of_rows]
+    readers = list(dict.fromkeys(use.operation for use in uses))
+    if len(readers) != 1:
         return "it has no single reader"
-    if not isinstance(reader := uses[0].operation, FusionOp) or reader.parent is not link.fusion.parent:
+    reader = readers[0]
+    others = {use.operation for result in of_rows for use in result.uses if use.operation is not reader}
+    if others and any(use.operation is reader for result in of_rows for use in result.uses):
+        return "its reader and others read what it has of rows"
+    if not isinstance(reader, FusionOp) or reader.parent is not link.fusion.parent:
         return "its reader is no fusion of the same block"
     member = row_group_member(reader.body.block, target)
     if isinstance(member, str):
@@ -147,7 +173,7 @@ def _next(link: _Link, target: Target) -> "_Link | str":
         return "its reader is arithmetic only, which is for groups by bands"
     if member.shape[:-1] != link.member.shape[:-1]:
         return f"its reader has rows of another shape, {list(member.shape[:-1])}, not {list(link.member.shape[:-1])}"
-    numbers = tuple(sorted(use.index for use in uses))
+    numbers = tuple(sorted(use.index for result in link.fusion.results for use in result.uses if use.operation is reader))
     if not all(_reads_own_rows(member, reader.body.block.args[n]) for n in numbers):
         return "its reader needs other rows than those that a step has just made"
     return _Link(reader, member, numbers)

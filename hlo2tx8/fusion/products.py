@@ -20,6 +20,8 @@ MOST_PRODUCTS = 4
 """Of one fusion: each has sums of its own in the scratchpad."""
 CLEARLY = 0.95
 """One kernel must take less than this share of what the kernels take: a step of it has fewer rows and columns."""
+MUCH_LARGER = 2
+"""A result that is so many times as large as what the product reads had better stay with its reader, by rows of a group."""
 
 
 def _products_in(candidate: FusionCandidate) -> list[Operation]:
@@ -36,6 +38,8 @@ class SameRows:
     def merge(self, op: Operation, candidate: FusionCandidate, costs: Costs) -> Iterator[Decision]:
         """Merge a candidate with the dot `op` into one with products of the same rows if that saves cycles; a decision about it."""
         if not is_dot(op) or why_not_on_engine(op) or num_parts(op) > 1:
+            return
+        if costs.transfer(op.results[0]) > MUCH_LARGER * sum(map(costs.transfer, op.operands)):
             return
         others = self.of_rows.setdefault(op.operands[0], [])
         for other in dict.fromkeys(other.find() for other in others):

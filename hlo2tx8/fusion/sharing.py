@@ -14,6 +14,7 @@ from hlo2tx8.fusion.row_candidates import kept_dims, rows_of
 from hlo2tx8.fusion.views import keeps_order
 from hlo2tx8.indexing import Dim
 from hlo2tx8.notes import Decision, What
+from hlo2tx8.partitioner.contraction import is_contraction
 from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
 from hlo2tx8.partitioner.reduction_order import reduced_dimensions, why_in_order
 from hlo2tx8.partitioner.reduction_paths import is_reduction
@@ -29,6 +30,8 @@ def merge(target: FusionCandidate, other: FusionCandidate, value: SSAValue, cost
     why = ""
     if len(target.members) + len(other.members) > MAX_INSTRUCTIONS or len(target.outputs) + len(other.outputs) > MAX_OUTPUTS:
         why = "together they have too many instructions or outputs"
+    elif any(map(is_contraction, target.members)) and any(map(is_contraction, other.members)):
+        why = "each has products of its own"
     elif target.rows and other.rows and not target.rows.are_like(other.rows):
         why = "their reductions go over different rows"
     elif target.reaches(other) or other.reaches(target):
@@ -72,7 +75,7 @@ def is_output_of(op: Operation, use: CandidateUse, costs: Costs) -> bool:
         return False
     rows = rows_of(op, use, costs) if reads_once(op) else use.candidate.rows
     if rows is None:
-        return len(dims) < len(shape)  # of rows that a reduction before it may join
+        return len(dims) < len(shape) and not any(map(is_contraction, use.candidate.members))  # a reduction before it may join
     return isinstance(rows, Rows) and rows.scope is None and dims == [dim.index for dim in kept_dims(rows)]
 
 

@@ -44,3 +44,26 @@ def inline_region(op: Operation, body: Block, arguments: Sequence[SSAValue]) -> 
     Rewriter.erase_op(terminator)
     Rewriter.inline_block(body, InsertPoint.before(op), arguments)
     Rewriter.replace_op(op, [], results)
+
+
+def put_in_order(block: Block) -> None:
+    """Moves operations of a block behind those whose results they read; others stay in order."""
+    ops = tuple(block.ops)
+    placed: dict[Operation, None] = {}
+    for op in ops:
+        stack = [op]
+        while stack:
+            top = stack[-1]
+            operands = (*top.operands, *(captured(top) if top.regions else ()))
+            owners = [value.owner for value in operands]
+            waits = [o for o in owners if isinstance(o, Operation) and o.parent is block and o not in placed]
+            if not waits:
+                placed[top] = None
+                stack.pop()
+            else:
+                stack += [owner for owner in waits if owner is not top]
+    if tuple(placed) == ops:
+        return
+    for op in ops:
+        op.detach()
+    block.add_ops(placed)

@@ -129,7 +129,7 @@ def _spm_bytes(
             continue
         depth, parts = _depth(member), num_parts(member.dot)
         operand = _width(member.dot.operands[0]) * (1 + (parts > 1))
-        rows = split.chunk_rows * copies if number == 0 else 0
+        rows = split.chunk_rows * copies if number == 0 or _reads_rows(member, own) else 0
         once = 1 if _loads(member, own, split).is_spread(split, rates) else copies
         kept += depth * (once * member.columns + rows) * operand if own else 0
         kept += cells * (2 * _width(member.dot.results[0]) + (4 if parts > 1 else 0))
@@ -182,6 +182,15 @@ def _loads(member: RowGroupMember, parameters: Sequence[BlockArgument], split: R
             per_batch += size
     result = member.shape[-1] * _width(_root(member))
     return _Loads(per_row, per_batch, result, shared)
+
+
+def _reads_rows(member: RowGroupMember, parameters: Sequence[BlockArgument]) -> bool:
+    """Are the rows of a product in DDR?"""
+    return (
+        member.dot is not None
+        and member.contraction is not None
+        and not _behind(member.dot.operands[member.contraction.rows]).isdisjoint(parameters)
+    )
 
 
 def _behind(value: SSAValue) -> set[SSAValue]:

@@ -1,0 +1,124 @@
+"""Scores: products much larger than their operands, what arithmetic and reductions of rows make of them, and who reads that."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
+from xdsl.ir import Block, Operation, SSAValue
+
+from hlo2tx8.dialects.layout import is_row_major
+from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.hlo.ops.dot import numbers_of
+from hlo2tx8.hlo.precision import are_factors_alike
+from hlo2tx8.partitioner.instruction import is_elementwise, is_free, is_splat_constant, shape_of, tensor_type
+from hlo2tx8.schedule.costs import Costs
+
+DOT = "stablehlo.dot_general"
+MUCH = 4.0
+"""How many times as long memory takes to write and read scores as the matrix engine to multiply them."""
+LARGER = 1.5
+"""How many times as large as what they are made of scores are at least."""
+LEAST_KERNELS = 4
+"""Scores that memory takes less time for than as many kernels start in are not worth a second product."""
+
+
+@dataclass
+class Scores:
+    """The `wide` values of a block, [*batches, rows, columns], made of scores, and those that are `made` of them in any shape: of
+    rows, and of rows for each column. `by_rows` are products of wide values along their columns, `by_columns` along their rows,
+    with the number of that operand."""
+
+    wide: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
+    made: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
+    by_rows: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    by_columns: dict[Operation, int] = field(default_factory=dict[Operation, int])
+
+    def behind(self, value: SSAValue) -> list[Operation]:
+        """The instructions that make a value of scores, those scores, and what is free of what they read, in order."""
+        found: dict[Operation, None] = {}
+        waiting = [value]
+        while waiting:
+            op = waiting.pop().owner
+            if not isinstance(op, Operation) or op in found or not (op.results[0] in self.made or _is_anywhere(op)):
+                continue
+            found[op] = None
+            if op.name != DOT:
+                waiting += op.operands
+        block = value.owner.parent
+        return [op for op in block.ops if op in found] if isinstance(block, Block) else []
+
+
+def find_scores(block: Block, costs: Costs) -> Scores:
+    """The scores of a block and their readers."""
+    found = Scores()
+    for op in block.ops:
+        if op.name == DOT and _is_of_scores(op, costs):
+            found.wide[op.results[0]] = found.made[op.results[0]] = None
+        elif op.name == DOT:
+            _add_reader(found, op)
+        elif len(op.results) == 1 and any(value in found.made for value in op.operands):
+            _add_made(found, op)
+    return found
+
+
+def _is_anywhere(op: Operation) -> bool:
+    """Does it take nothing but numbers of elements and constants? Then every reader has its own copy of it."""
+    if not (is_free(op) or is_splat_constant(op) or is_elementwise(op)):
+        return False
+    return all(isinstance(value.owner, Operation) and _is_anywhere(value.owner) for value in op.operands)
+
+
+def _is_of_scores(op: Operation, costs: Costs) -> bool:
+    """Is it a product of two matrices, or batches of them, that takes memory much longer than the matrix engine?"""
+    lhs_batch, _, lhs_contract, rhs_contract = numbers_of(attributes_of(op))
+    (result,) = op.results
+    is_float = all(
+        isinstance(tensor_type(v).element_type, BFloat16Type | Float16Type | Float32Type) for v in (*op.operands, result)
+    )
+    ranks = [len(shape_of(value)) - len(lhs_batch) - 1 for value in op.operands]
+    if not is_float or not are_factors_alike(op) or len(lhs_contract) != 1 or len(rhs_contract) != 1 or ranks != [1, 1]:
+        return False
+    time = costs.transfer(result)
+    is_large = time > LEAST_KERNELS * costs.rates.kernel and time > LARGER * sum(map(costs.transfer, op.operands))
+    return is_large and 2 * time > MUCH * costs.products(op) and all(map(_is_plain, (*op.operands, result)))
+
+
+def _is_plain(value: SSAValue) -> bool:
+    return is_row_major(tensor_type(value))
+
+
+def _add_made(found: Scores, op: Operation) -> None:
+    """Adds an instruction on what is made of scores, if it is arithmetic, a reduction of rows, or gives rows another shape."""
+    (result,) = op.results
+    wide = [value for value in op.operands if value in found.wide]
+    if not _is_plain(result):
+        return
+    if is_elementwise(op):
+        if wide:
+            found.wide[result] = None
+        found.made[result] = None
+    elif op.name == "stablehlo.reduce" and len(op.operands) == 2 and wide == [op.operands[0]]:
+        if list(attributes_of(op)["dimensions"]) == [len(shape_of(wide[0])) - 1]:
+            found.made[result] = None
+    elif op.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape") and not wide:
+        found.made[result] = None
+
+
+def _add_reader(found: Scores, op: Operation) -> None:
+    """Adds a product of a wide value and something else."""
+    sides = [number for number, value in enumerate(op.operands) if value in found.wide]
+    if len(sides) != 1 or not are_factors_alike(op) or op.operands[1 - sides[0]] in found.made:
+        return
+    numbers = numbers_of(attributes_of(op))
+    batch, contract, rank = numbers[sides[0]], numbers[2 + sides[0]], len(shape_of(op.operands[sides[0]]))
+    if list(batch) != list(range(rank - 2)) or len(contract) != 1:
+        return
+    if contract[0] == rank - 1:
+        found.by_rows[op] = sides[0]
+    elif contract[0] == rank - 2:
+        found.by_columns[op] = sides[0]
+
+
+def are_shared(ops: Iterable[Operation], others: Iterable[Operation]) -> bool:
+    """Have two ways to a product scores in common?"""
+    return not {op for op in ops if op.name == DOT}.isdisjoint(others)
