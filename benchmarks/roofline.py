@@ -231,8 +231,9 @@ def gradient(function: Callable[..., jax.Array]) -> Callable[..., object]:
 def gradients() -> Iterator[Workload]:
     """Backward passes, with what they need of the forward ones, and the attention that JAX has itself."""
     official = jax.nn.dot_product_attention
-    for dtype, kind in NAMES.items():
-        heads, tokens = array(4, 12, 512, 64, dtype=dtype), array(4, 512, 12, 64, dtype=dtype)
+    for dtype in (BF16, F32):
+        kind = NAMES[dtype]
+        heads, tokens = array(48, 512, 64, dtype=dtype), array(4, 512, 12, 64, dtype=dtype)
         yield Workload(f"attention gradient {kind} 48x512x64", gradient(attention), (heads,) * 4)
         yield Workload(f"official attention {kind} causal", partial(official, is_causal=True), (tokens,) * 3)
         own = gradient(partial(official, is_causal=True))
@@ -240,8 +241,32 @@ def gradients() -> Iterator[Workload]:
         up, down, rows = (array(*shape, dtype=dtype) for shape in ((1024, 4096), (4096, 1024), (4, 512, 1024)))
         yield Workload(f"mlp gradient {kind}", gradient(lambda x, a, b: jax.nn.gelu(x @ a) @ b), (rows, up, down, rows))
         yield Workload(f"linear of torch and relu {kind}", lambda x, w: jax.nn.relu(x @ w.T), (rows, down))
-    long = array(1, 8, 2048, 128, dtype=BF16)
+    long = array(8, 2048, 128, dtype=BF16)
     yield Workload("attention gradient bf16 8x2048x128", gradient(attention), (long,) * 4)
+
+
+def lstm(inputs: jax.Array, w: jax.Array, u: jax.Array, bias: jax.Array, state: jax.Array) -> jax.Array:
+    """[turns, batch, n] to the last [batch, n]; the state of the cell begins as that of the outputs."""
+
+    def turn(carried: tuple[jax.Array, jax.Array], x: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
+        h, c = carried
+        i, f, o, new = jnp.split(x @ w + h @ u + bias, 4, -1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(new)
+        return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
+
+    return lax.scan(turn, (state, state), inputs)[0][0]
+
+
+def recurrent() -> Iterator[Workload]:
+    """Loops that carry a state and read the same weights in each turn."""
+    for dtype in (BF16, F32):
+        kind = NAMES[dtype]
+        weights = (array(512, 2048, dtype=dtype),) * 2
+        yield Workload(
+            f"lstm {kind} 64 turns of [32,512]",
+            lstm,
+            (array(64, 32, 512, dtype=dtype), *weights, array(2048, dtype=dtype), array(32, 512, dtype=dtype)),
+        )
 
 
 def indexed() -> Iterator[Workload]:
@@ -259,7 +284,7 @@ def indexed() -> Iterator[Workload]:
     yield Workload("argmax f32 [64,50257]", lambda x: jnp.argmax(x, -1), (array(64, 50257),))
 
 
-GROUPS = (streaming, statistics, products, convolutions, orders, gradients, indexed)
+GROUPS = (streaming, statistics, products, convolutions, orders, gradients, recurrent, indexed)
 
 
 def measured(workload: Workload) -> tuple[float, str]:

@@ -79,6 +79,7 @@ from hlo2tx8.passes.expand_top_k import ExpandTopKPass
 from hlo2tx8.passes.expand_transposed_convolution import ExpandTransposedConvolutionPass
 from hlo2tx8.passes.expand_vector_products import ExpandVectorProductsPass
 from hlo2tx8.passes.hoist_invariants import HoistInvariantsPass
+from hlo2tx8.passes.hoist_sliced_products import HoistSlicedProductsPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
 from hlo2tx8.passes.interleave_parts import InterleavePartsPass
 from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
@@ -155,6 +156,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(WidenNarrowTypesPass(), after=Level.HLO),
     Stage(SimplifyControlPass(), after=Level.HLO),
     Stage(HoistInvariantsPass(), after=Level.HLO, is_optional=True),
+    Stage(HoistSlicedProductsPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandComplexPass(), after=Level.HLO),
     Stage(DropUnitDimensionsPass(), after=Level.HLO, is_optional=True),
     Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),

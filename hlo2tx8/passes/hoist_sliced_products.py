@@ -1,0 +1,96 @@
+"""Pass hoist-sliced-products: products of the slice of each turn with the same matrix are one product before the loop.
+
+    while (%i = 0, %h = %a)                                  %p = dot %xs, %w                     [64, 32, 2048]
+      do %x = %xs at %i          [1, 32, 512] of 64   ⟶     while (%i = 0, %h = %a)
+         %y = dot %x, %w         [32, 2048]                    do %y = %p at %i
+         return %i + 1, tanh (%y + dot %h, %u)                    return %i + 1, tanh (%y + dot %h, %u)
+
+So the weights of a recurrent network's inputs are read once, not in each turn. It is done where the loop makes as many turns as
+there are slices, and the weights of all turns are more than what the product of all slices writes and reads.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from hlo2tx8.builders.expansion import Expansion, dot_numbers
+from hlo2tx8.builders.rewrite_named import ops_named
+from hlo2tx8.dialects.hlo_indexed import ReadAtOp, place_properties
+from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.hlo.ops.dot import numbers_of
+from hlo2tx8.indexing import IndexingMap
+from hlo2tx8.partitioner.instruction import shape_of
+from hlo2tx8.passes.rules.loops import TRIP_COUNT
+from hlo2tx8.schedule.costs import size_bytes
+
+DOTS = ("stablehlo.dot", "stablehlo.dot_general")
+
+
+@dataclass(frozen=True)
+class HoistSlicedProductsPass(ModulePass):
+    """Rewrites the bodies of while loops; see the module docstring."""
+
+    name = "hoist-sliced-products"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in ops_named(op, ("stablehlo.while",)):
+            turns, body = loop.attributes.get(TRIP_COUNT), loop.regions[1].block
+            if not isinstance(turns, IntegerAttr):
+                continue
+            for dot in tuple(body.ops):
+                read = _slice_of(dot, body)
+                if read is not None and _is_worth(dot, read.operands[0], turns.value.data):
+                    _hoist(loop, dot, read)
+
+
+def _slice_of(dot: Operation, body: Block) -> Operation | None:
+    """What reads the slice that is a dot's first operand: one whole element along the first dimension of a tensor from outside, as
+    the other operand is."""
+    if dot.name not in DOTS or _contracted(dot) is None or _is_inside(dot.operands[1], body):
+        return None
+    reshape = dot.operands[0].owner
+    read = reshape.operands[0].owner if isinstance(reshape, Operation) and reshape.name == "stablehlo.reshape" else None
+    if not isinstance(read, Operation) or read.name != "hlo.read_at" or _is_inside(read.operands[0], body):
+        return None
+    shape, fields = shape_of(read.operands[0]), attributes_of(read)
+    is_whole = shape_of(read.results[0]) == (1, *shape[1:]) and shape_of(dot.operands[0]) == shape[1:]
+    is_along_first = list(fields["dims"]) == [0] and list(fields["rooms"]) == [shape[0] - 1]
+    is_in_place = not fields["index_maps"][0].results and fields["map"] == IndexingMap.identity((1, *shape[1:]))
+    return read if is_whole and is_along_first and is_in_place else None
+
+
+def _contracted(dot: Operation) -> tuple[list[int], list[int]] | None:
+    """The dimensions that a dot adds up along; None if it has batches."""
+    if dot.name == "stablehlo.dot":
+        return [len(shape_of(dot.operands[0])) - 1], [0]
+    lhs_batch, _, lhs, rhs = numbers_of(attributes_of(dot))
+    return None if lhs_batch else (list(lhs), list(rhs))
+
+
+def _is_inside(value: SSAValue, body: Block) -> bool:
+    owner = value.owner
+    return owner is body or (isinstance(owner, Operation) and owner.parent is body)
+
+
+def _is_worth(dot: Operation, slices: SSAValue, turns: int) -> bool:
+    """Does each turn read a slice of its own, and less if they are multiplied at once?"""
+    count = shape_of(slices)[0]
+    return 1 < count == turns and size_bytes(dot.operands[1]) * (count - 1) > 2 * count * size_bytes(dot.results[0])
+
+
+def _hoist(loop: Operation, dot: Operation, read: Operation) -> None:
+    contracted = _contracted(dot)
+    assert contracted is not None
+    (slices, place), (result,) = read.operands, dot.results
+    before, e = Expansion(loop), Expansion(dot)
+    numbers = dot_numbers((), (), [dim + 1 for dim in contracted[0]], contracted[1])
+    properties = {**dot.properties, "dot_dimension_numbers": numbers}
+    shape = (shape_of(slices)[0], *shape_of(result))
+    whole = before.emit("dot_general", [slices, dot.operands[1]], before.like(result, shape), **properties)
+    map = IndexingMap.identity((1, *shape[1:]))
+    fields = place_properties(map, [map.with_results(())], [0], [shape[0] - 1])
+    own = e.insert(ReadAtOp([whole, place], [e.like(result, (1, *shape[1:]))], fields)).results[0]
+    e.replace(e.emit("reshape", [own], result.type))
