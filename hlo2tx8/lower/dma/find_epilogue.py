@@ -79,7 +79,8 @@ def epilogue_of(ops: Sequence[Operation], result: SSAValue, rows: Size, columns:
     known = tuple(fill for fill in fills if fill is not None)
     if len(known) < len(fills):
         return None
-    found = replace(found, whole=tuple(whole), moved=tuple(moved), fills=known, brought=tuple(brought))
+    own = tuple(alloc for alloc in moved if alloc not in outside)  # what fills a buffer, and reads it by TDMA, stays
+    found = replace(found, whole=tuple(whole), moved=own, fills=known, brought=tuple(brought))
     if not all(_is_cut(op, found, count) for op in instructions):
         return None
     once = [op for op in instructions if not found.is_whole(op)]
