@@ -47,12 +47,12 @@ def split_rows(space: RowSpace, function: SubgraphFunction, accesses: AccessAnal
     fits = int(SPM_SHARE * target.rates.spm_bytes / accesses.bytes_per_element(function, prod(space.shape)))
     wanted = target.step_elements or accesses.step_elements(function)
     least = space.width
-    if inner and not is_split:
+    if inner:
         least *= min(prod(found.shape[dim] for dim in inner), max(1, target.rates.line_bytes // numpy_dtype(element).itemsize))
     if least > (target.step_elements or fits):
         return f"{least} elements of whole rows do not fit a step"
     box = [1 if dim in outer else size for dim, size in enumerate(found.shape)]
-    cut = [] if is_split else outer  # a row in several pieces is a step of its own
+    cut = inner if is_split else outer  # a row in several pieces is a step of its own, with its neighbours
     most = max(wanted, least) // space.width
     if cut:
         alone = accesses.alone_in_rows(function, prod(space.shape))
