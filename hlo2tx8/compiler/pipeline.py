@@ -80,6 +80,7 @@ from hlo2tx8.passes.expand_vector_products import ExpandVectorProductsPass
 from hlo2tx8.passes.hoist_invariants import HoistInvariantsPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
 from hlo2tx8.passes.interleave_parts import InterleavePartsPass
+from hlo2tx8.passes.join_updates import JoinUpdatesPass
 from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
 from hlo2tx8.passes.offset_behind_scale import OffsetBehindScalePass
 from hlo2tx8.passes.order_filters import OrderFiltersPass
@@ -155,6 +156,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(HoistInvariantsPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandComplexPass(), after=Level.HLO),
     Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),
+    Stage(JoinUpdatesPass(), after=Level.HLO, is_optional=True),
     Stage(InterleavePartsPass(), after=Level.HLO, is_optional=True),
     Stage(DivideBehindProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(OffsetBehindScalePass(), after=Level.HLO, is_optional=True, reassociates=True),
