@@ -284,7 +284,24 @@ def indexed() -> Iterator[Workload]:
     yield Workload("argmax f32 [64,50257]", lambda x: jnp.argmax(x, -1), (array(64, 50257),))
 
 
-GROUPS = (streaming, statistics, products, convolutions, orders, gradients, recurrent, indexed)
+def updates() -> Iterator[Workload]:
+    """Scatters of many updates into lines that fit the scratchpad, and one that does not."""
+    bins, numbers, rows = array(1 << 16, dtype=INT32), array(1 << 16), array(8192, dtype=INT32)
+    yield Workload("bincount 2^16 into 256", lambda i: jnp.zeros(256, INT32).at[i].add(1), (bins,))
+    yield Workload("histogram of weights 2^16 into 256", lambda i, w: jnp.zeros(256).at[i].add(w), (bins, numbers))
+    yield Workload("segment sum [8192,64] into 512", lambda x, i: jax.ops.segment_sum(x, i, 512), (array(8192, 64), rows))
+    yield Workload("segment max [8192,64] into 512", lambda x, i: jax.ops.segment_max(x, i, 512), (array(8192, 64), rows))
+    one_of_each = (array(4096, 1000), array(4096, dtype=INT32), array(4096))
+    for donated in ((), (0,)):
+        name = f"set one of each row [4096,1000]{' donated' if donated else ''}"
+        yield Workload(name, lambda x, i, v: x.at[jnp.arange(4096), i].set(v), one_of_each, donated)
+    gradient = jax.grad(lambda x, i: jnp.take_along_axis(x, i, axis=1).sum())
+    yield Workload("gradient of take_along_axis [2048,1024]", gradient, (array(2048, 1024), array(2048, 16, dtype=INT32)))
+    words = (array(4096, 768), array(4096, dtype=INT32))
+    yield Workload("gradient of an embedding f32", lambda g, i: jnp.zeros((30522, 768)).at[i].add(g), words)
+
+
+GROUPS = (streaming, statistics, products, convolutions, orders, gradients, recurrent, indexed, updates)
 
 
 def measured(workload: Workload) -> tuple[float, str]:

@@ -82,6 +82,7 @@ from hlo2tx8.passes.hoist_invariants import HoistInvariantsPass
 from hlo2tx8.passes.hoist_sliced_products import HoistSlicedProductsPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
 from hlo2tx8.passes.interleave_parts import InterleavePartsPass
+from hlo2tx8.passes.join_updates import JoinUpdatesPass
 from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
 from hlo2tx8.passes.offset_behind_scale import OffsetBehindScalePass
 from hlo2tx8.passes.order_filters import OrderFiltersPass
@@ -160,6 +161,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandComplexPass(), after=Level.HLO),
     Stage(DropUnitDimensionsPass(), after=Level.HLO, is_optional=True),
     Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),
+    Stage(JoinUpdatesPass(), after=Level.HLO, is_optional=True),
     Stage(InterleavePartsPass(), after=Level.HLO, is_optional=True),
     Stage(OffsetBehindScalePass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(ScaleBeforeProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),

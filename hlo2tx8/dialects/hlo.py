@@ -41,7 +41,7 @@ from xdsl.printer import Printer
 
 from hlo2tx8.dialects.hlo_bits import FromBitsOp, ToBitsOp
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, WriteAtOp
-from hlo2tx8.dialects.hlo_lines import ScanOp, SortWordsOp
+from hlo2tx8.dialects.hlo_lines import JoinAtOp, ScanOp, SortWordsOp
 from hlo2tx8.dialects.literal import ElementsAttr, Literal, LiteralAttr, is_splat_literal
 from hlo2tx8.dialects.xla_indexing import IndexingMapAttr
 
@@ -280,7 +280,21 @@ def decode_attribute(value: Attribute) -> Any:
 
 Hlo = Dialect(
     "hlo",
-    [FusionOp, GroupOp, LibraryOp, BitcastOp, CopyOp, ReadAtOp, WriteAtOp, ScanOp, SortWordsOp, ToBitsOp, FromBitsOp, UnknownOp],
+    [
+        FusionOp,
+        GroupOp,
+        LibraryOp,
+        BitcastOp,
+        CopyOp,
+        ReadAtOp,
+        WriteAtOp,
+        ScanOp,
+        SortWordsOp,
+        JoinAtOp,
+        ToBitsOp,
+        FromBitsOp,
+        UnknownOp,
+    ],
     [ElementsAttr, LayoutAttr, LiteralAttr, OpaqueAttr, StructAttr],
 )
 __all__ = [

@@ -47,6 +47,7 @@ from xdsl.traits import NoTerminator, Pure
 from hlo2tx8.dialects.vec_access import LoadAtOp, ReadScalarOp, StoreAtOp
 from hlo2tx8.dialects.vec_dot import VecDotOp
 from hlo2tx8.dialects.xla import IndexingMapAttr
+from hlo2tx8.dialects.xla_join import JoinAtForm
 from hlo2tx8.dialects.xla_reduce import ReduceForm, ReduceLanesForm
 from hlo2tx8.dialects.xla_sort import SortLanesForm
 from hlo2tx8.indexing import Const, IndexingMap, Interval
@@ -305,6 +306,17 @@ class VecSortLanesOp(SortLanesForm):
     name = "vec.sort_lanes"
 
 
+@irdl_op_definition
+class VecJoinAtOp(JoinAtForm):
+    """Updates joined in order with the lanes of the box that their places name.
+
+    Vectors inside of `elements` have the lanes of the box with updates in the place of `along`; those inside of `places` have one
+    lane only along the dimensions behind.
+    """
+
+    name = "vec.join_at"
+
+
 def enclosing_box(op: Operation) -> BoxOp:
     """The box whose lanes `op` computes."""
     parent = op.parent_op()
@@ -333,6 +345,7 @@ Vec = Dialect(
         VecReduceLanesOp,
         VecScanLanesOp,
         VecSortLanesOp,
+        VecJoinAtOp,
         ReadScalarOp,
     ],
     [],
@@ -353,6 +366,7 @@ __all__ = [
     "StoreOp",
     "Vec",
     "VecDotOp",
+    "VecJoinAtOp",
     "VecReduceLanesOp",
     "VecReduceOp",
     "VecScanLanesOp",

@@ -36,6 +36,7 @@ from xdsl.utils.hints import isa
 from hlo2tx8.dialects.xla_access import IN_ORDER, ExtractAtOp, InsertAtOp
 from hlo2tx8.dialects.xla_dot import DotOp
 from hlo2tx8.dialects.xla_indexing import ApplyIndexingOp, IndexingMapAttr, InDomainOp, index
+from hlo2tx8.dialects.xla_join import JoinAtOp
 from hlo2tx8.dialects.xla_loop import LoopOp, YieldOp
 from hlo2tx8.dialects.xla_reduce import ReduceLanesOp, ReduceOp, ScanLanesOp
 from hlo2tx8.dialects.xla_sort import SortLanesOp
@@ -200,6 +201,7 @@ Xla = Dialect(
         ReduceLanesOp,
         ScanLanesOp,
         SortLanesOp,
+        JoinAtOp,
         ApplyIndexingOp,
         InDomainOp,
         PureCallOp,
@@ -236,6 +238,7 @@ __all__ = [
     "InDomainOp",
     "IndexingMapAttr",
     "InsertAtOp",
+    "JoinAtOp",
     "LoopOp",
     "PureCallOp",
     "ReduceLanesOp",

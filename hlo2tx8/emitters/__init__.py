@@ -12,6 +12,7 @@ from hlo2tx8.emitters.concatenate import ConcatenateEmitter
 from hlo2tx8.emitters.emitter import Declined, Emitter, Fusion, Match
 from hlo2tx8.emitters.gemm import GemmEmitter
 from hlo2tx8.emitters.hero import HeroKind, heroes
+from hlo2tx8.emitters.join import JoinEmitter
 from hlo2tx8.emitters.loop import LoopEmitter
 from hlo2tx8.emitters.plan_kernel import KernelPlanner
 from hlo2tx8.emitters.reduction import ReductionEmitter
@@ -27,6 +28,7 @@ EMITTERS: Mapping[HeroKind, Emitter] = {
     "batchnorm": BatchNormEmitter(),
     "sort": SortEmitter(),
     "scan": ScanEmitter(),
+    "join": JoinEmitter(),
     "update": UpdateEmitter(),
     "gemm": GemmEmitter(),
     "row": RowEmitter(),
@@ -45,7 +47,7 @@ TAKEN = re.compile(EMITTED.pattern + "hero kind (?P<hero>.*)")
 __all__ = ["EMITTED", "EMITTERS", "TAKEN", "Declined", "Emitter", "Fusion", "Match", "emit_fusion"]
 
 
-ALONE: tuple[HeroKind, ...] = ("batchnorm", "sort", "scan", "update", "gemm")
+ALONE: tuple[HeroKind, ...] = ("batchnorm", "sort", "scan", "join", "update", "gemm")
 """Heroes whose emitter is the only one that is asked if it takes a fusion: others are far slower at them, or cannot do them."""
 
 

@@ -4,6 +4,7 @@
     a batch norm                                 batchnorm
     a sort of words                              sort
     a scan                                       scan
+    updates of lines                             join
     an update at run-time places                 update
     a dot or a convolution                       gemm
     a reduce                                     row, else reduction
@@ -20,13 +21,13 @@ from typing import Literal
 
 from xdsl.ir import Operation
 
-from hlo2tx8.dialects.hlo_lines import ScanOp, SortWordsOp
+from hlo2tx8.dialects.hlo_lines import JoinAtOp, ScanOp, SortWordsOp
 from hlo2tx8.dialects.layout import is_row_major
 from hlo2tx8.hlo import Kind, has_spec
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.schedule.concatenate_parts import MAX_CONCATENATE_OPERANDS
 
-HeroKind = Literal["batchnorm", "sort", "scan", "update", "gemm", "row", "reduction", "concatenate", "transpose", "loop"]
+HeroKind = Literal["batchnorm", "sort", "scan", "join", "update", "gemm", "row", "reduction", "concatenate", "transpose", "loop"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,10 @@ def _is_scan(op: Operation) -> bool:
     return isinstance(op, ScanOp)
 
 
+def _is_join(op: Operation) -> bool:
+    return isinstance(op, JoinAtOp)
+
+
 def _is_update(op: Operation) -> bool:
     return op.name == "hlo.write_at"
 
@@ -88,6 +93,7 @@ _RULES: tuple[tuple[HeroKind, Callable[[Operation], bool]], ...] = (
     ("batchnorm", is_batch_norm),
     ("sort", _is_sort),
     ("scan", _is_scan),
+    ("join", _is_join),
     ("update", _is_update),
     ("gemm", _is_contraction),
     ("row", _is_reduce),

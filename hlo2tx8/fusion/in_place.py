@@ -7,6 +7,7 @@ A kernel writes each element of its result once, after it has read all that this
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from hlo2tx8.dialects.hlo_lines import JoinAtOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
 
@@ -34,7 +35,8 @@ def _stays_in_place(value: BlockArgument) -> bool:
             op = use.operation
             if isinstance(op, ReturnOp) and op.parent is value.block:
                 continue
-            if op.parent is not value.block or not is_elementwise(op) or any(shape_of(r) != shape for r in op.results):
+            is_own = is_elementwise(op) or (isinstance(op, JoinAtOp) and use.index == 0)
+            if op.parent is not value.block or not is_own or any(shape_of(r) != shape for r in op.results):
                 return False
             new = [result for result in op.results if result not in seen]
             seen.update(new)

@@ -21,6 +21,7 @@ from hlo2tx8.dialects.xla import (
     ExtractAtOp,
     InDomainOp,
     InsertAtOp,
+    JoinAtOp,
     LoopOp,
     PureCallOp,
     ReduceLanesOp,
@@ -32,9 +33,11 @@ from hlo2tx8.dialects.xla import (
     YieldOp,
     updated_operands,
 )
+from hlo2tx8.dialects.xla_join import JoinAtForm
 from hlo2tx8.dialects.xla_reduce import ReduceForm, ReduceLanesForm
 from hlo2tx8.errors import InputError, LevelError
 from hlo2tx8.hlo import numpy_dtype
+from hlo2tx8.hlo.ops.join import joined_at
 from hlo2tx8.hlo.ops.scan import scanned
 from hlo2tx8.hlo.ops.sort import words_in_order
 from hlo2tx8.interpreter.buffers import Array, from_buffer, logical_type, new_buffer, to_buffers
@@ -75,7 +78,7 @@ def _depth(block: Block, known: dict[str, int], functions: dict[str, func.FuncOp
         inner = max((_depth(b, known, functions) for region in op.regions for b in region.blocks), default=0)
         if isinstance(op, LoopOp):
             inner += len(op.map.data.ranges)
-        elif isinstance(op, scf.ForOp | ReduceOp | vec.VecReduceOp):
+        elif isinstance(op, scf.ForOp | ReduceOp | vec.VecReduceOp | JoinAtOp | vec.VecJoinAtOp):
             inner += 1
         elif isinstance(op, DotOp | vec.VecDotOp):
             inner += len(op.lanes if isinstance(op, DotOp) else op.depth)
@@ -175,6 +178,8 @@ class _Frames:
                 return self._scan_lanes(op)
             case SortLanesOp() | vec.VecSortLanesOp():
                 return self._sort_lanes(op)
+            case JoinAtOp() | vec.VecJoinAtOp():
+                return [self._join_at(op, mask)]
             case vec.BroadcastOp():
                 return [self.values[op.value]]
             case vec.LoadOp() | vec.LoadAtOp() | vec.GatherOp() | vec.IndexOp() | vec.MaskOp() | vec.SplatOp() | vec.ExtentOp():
@@ -308,7 +313,26 @@ class _Frames:
         shape = np.broadcast_shapes(self.extents[axis], is_descending.shape, *(self.values[word].shape for word in op.words))
         return words_in_order([np.broadcast_to(self.values[word], shape) for word in op.words], axis, is_descending)
 
-    def _combine(self, op: ReduceForm | ReduceLanesForm, pairs: Sequence[Array]) -> list[Array]:
+    def _join_at(self, op: JoinAtOp | vec.VecJoinAtOp, mask: Mask) -> Array:
+        """Places and elements at all updates along a new axis, joined with the lanes along theirs."""
+        axis, outer = self.axis, self.lanes
+        number, along = self.new_axis(0, op.num_updates - 1), self.lane_axes[op.lane]
+        lines = None if mask is None else np.asarray(mask.any(axis=along, keepdims=True))
+        found: list[Array] = []
+        for block in (op.places.block, op.elements.block):
+            if isinstance(op, JoinAtOp):
+                self.values[block.args[0]] = number
+            else:
+                behind = outer[op.lane + 1 :]
+                one = [np.zeros((1,) * self.num_axes, np.int64)] * len(behind)
+                self.lanes = [*outer[: op.lane], number, *(one if block is op.places.block else behind)]
+            found.append(self.block(block, lines)[0])
+        self.axis, self.lanes = axis, outer
+        init = self.values[op.init]
+        init = np.broadcast_to(init, np.broadcast_shapes(init.shape, self.extents[along]))
+        return joined_at(init, found[0], found[1], along, axis, lambda old, new: self._combine(op, [old, new])[0])
+
+    def _combine(self, op: ReduceForm | ReduceLanesForm | JoinAtForm, pairs: Sequence[Array]) -> list[Array]:
         self.values.update(zip(op.combiner.block.args, pairs, strict=True))
         return self.block(op.combiner.block, None)
 

@@ -57,7 +57,7 @@ class _Waits:
         for op in list(block.ops):
             match op:
                 case scf.ForOp():
-                    if insert and (turns_of(op) or 0) > 1:
+                    if insert and turns_of(op) not in (0, 1):
                         self._before_loop(op, pending)
                     # Accesses of one turn are pending at the start of the next.
                     _add(pending, self.block(op.body.block, pending, insert=False))

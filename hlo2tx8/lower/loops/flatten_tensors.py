@@ -32,6 +32,7 @@ from hlo2tx8.dialects.xla import (
     IndexingMapAttr,
     InDomainOp,
     InsertAtOp,
+    JoinAtOp,
     ReduceLanesOp,
     ReduceOp,
     ScanLanesOp,
@@ -112,6 +113,10 @@ def _flatten(op: Operation, block: Block, scope: FlatScope) -> None:
             _reduce(op, block, scope)
         case DotOp():
             _dot(op, block, scope)
+        case JoinAtOp():
+            places, elements = (_lane_block(region.block, [op.num_updates], scope) for region in (op.places, op.elements))
+            combiner, init = _scalar_block(op.combiner.block, scope), scope.values[op.init]
+            _add(JoinAtOp(op.lane, op.num_updates, init, places, elements, combiner), op, block, scope)
         case ReduceLanesOp() | ScanLanesOp():
             _reduce_lanes(op, block, scope)
         case scf.IfOp():
@@ -181,12 +186,7 @@ def _loop(op: scf.ForOp, block: Block, scope: FlatScope) -> None:
 
 
 def _reduce(op: ReduceOp, block: Block, scope: FlatScope) -> None:
-    elements, combiner = _lane_block(op.elements.block, [op.num_lanes], scope), Block(arg_types=op.combiner.block.arg_types)
-    for before, after in zip(op.combiner.block.args, combiner.args, strict=True):
-        after.name_hint = before.name_hint
-        scope.values[before] = after
-    for inner in op.combiner.block.ops:
-        _flatten(inner, combiner, scope)
+    elements, combiner = _lane_block(op.elements.block, [op.num_lanes], scope), _scalar_block(op.combiner.block, scope)
     init = [scope.values[value] for value in op.init]
     _add(ReduceOp(op.num_lanes, init, elements, combiner, is_outer=op.is_outer is not None), op, block, scope)
 
@@ -221,13 +221,19 @@ def _lane_block(old: Block, sizes: Sequence[int], scope: FlatScope) -> Block:
     return new
 
 
-def _reduce_lanes(op: ReduceLanesOp | ScanLanesOp, block: Block, scope: FlatScope) -> None:
-    combiner = Block(arg_types=op.combiner.block.arg_types)
-    for before, after in zip(op.combiner.block.args, combiner.args, strict=True):
+def _scalar_block(old: Block, scope: FlatScope) -> Block:
+    """A combiner."""
+    new = Block(arg_types=old.arg_types)
+    for before, after in zip(old.args, new.args, strict=True):
         after.name_hint = before.name_hint
         scope.values[before] = after
-    for inner in op.combiner.block.ops:
-        _flatten(inner, combiner, scope)
+    for inner in old.ops:
+        _flatten(inner, new, scope)
+    return new
+
+
+def _reduce_lanes(op: ReduceLanesOp | ScanLanesOp, block: Block, scope: FlatScope) -> None:
+    combiner = _scalar_block(op.combiner.block, scope)
     elements, init = ([scope.values[value] for value in values] for values in (op.elements, op.init))
     _add(type(op)(op.lanes, elements, init, combiner), op, block, scope)
 

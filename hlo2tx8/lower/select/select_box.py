@@ -25,6 +25,7 @@ from hlo2tx8.lower.select.resident import Resident, is_resident
 from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Places, Walk, load_rows, read_scalar, same_in_all_steps
 from hlo2tx8.lower.select.select_dot import select_dot, select_sums_loop
 from hlo2tx8.lower.select.select_index import index_vector, mask
+from hlo2tx8.lower.select.select_join import select_join_at
 from hlo2tx8.lower.select.select_loop import select_loop
 from hlo2tx8.lower.select.select_memory import (
     MAX_GATHER_BYTES,
@@ -190,6 +191,8 @@ class BoxSelector(Selector):
                 self.vectors.update(zip(op.res, select_reduce(self, op), strict=True))
             case vec.VecSortLanesOp():
                 self.vectors.update(zip(op.res, select_sort_lanes(self, op), strict=True))
+            case vec.VecJoinAtOp():
+                self.vectors[op.res] = select_join_at(self, op)
             case scf.YieldOp() | xla.YieldOp():
                 pass  # the loop reads what it hands on
             case _ if op in self.narrowed:

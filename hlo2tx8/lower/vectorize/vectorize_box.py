@@ -18,6 +18,7 @@ from hlo2tx8.lower.vectorize.box_builder import BoxBuilder
 from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneAccess, LaneRegion, LaneSpace
 from hlo2tx8.lower.vectorize.varying_lanes import varying_lanes
 from hlo2tx8.lower.vectorize.vectorize_dot import vectorize_dot
+from hlo2tx8.lower.vectorize.vectorize_join import vectorize_join_at
 from hlo2tx8.lower.vectorize.vectorize_reduce import vectorize_reduce, vectorize_reduce_lanes
 from hlo2tx8.lower.vectorize.vectorize_sort import vectorize_sort_lanes
 
@@ -106,6 +107,8 @@ class BoxVectorizer(BoxBuilder):
                 vectorize_reduce_lanes(self, op)
             case xla.SortLanesOp():
                 vectorize_sort_lanes(self, op)
+            case xla.JoinAtOp():
+                vectorize_join_at(self, op, region)
             case _:
                 self._elementwise(op)
 

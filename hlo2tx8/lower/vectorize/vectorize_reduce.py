@@ -39,7 +39,7 @@ def vectorize_reduce(box: BoxBuilder, op: xla.ReduceOp, region: LaneRegion) -> N
     box.builder.insert(xla.YieldOp(elements))
     box.builder, box.space, box.guard, box.indices, box.conditions = outer
     box.loads, box.bounds, box.splats = known
-    new = vec.VecReduceOp(op.num_lanes, init, block, _combiner(box, op), is_outer=is_outer)
+    new = vec.VecReduceOp(op.num_lanes, init, block, combiner_of(box, op.combiner.block), is_outer=is_outer)
     box.builder.insert(new)
     box.values.update(zip(op.res, new.res, strict=True))
 
@@ -48,7 +48,7 @@ def vectorize_reduce_lanes(box: BoxBuilder, op: xla.ReduceLanesOp | xla.ScanLane
     """The lanes of the step are those of the box."""
     elements, init = ([box.vector(value) for value in values] for values in (op.elements, op.init))
     kind = vec.VecReduceLanesOp if isinstance(op, xla.ReduceLanesOp) else vec.VecScanLanesOp
-    new = box.builder.insert(kind(op.lanes, elements, init, _combiner(box, op)))
+    new = box.builder.insert(kind(op.lanes, elements, init, combiner_of(box, op.combiner.block)))
     new.attributes.update(op.attributes)
     box.values.update(zip(op.res, new.res, strict=True))
 
@@ -67,9 +67,8 @@ def _shift(box: BoxBuilder) -> None:
     box.conditions = {value: tuple(map(constraint, pairs)) for value, pairs in box.conditions.items()}
 
 
-def _combiner(box: BoxBuilder, op: xla.ReduceOp | xla.ReduceLanesOp | xla.ScanLanesOp) -> Block:
+def combiner_of(box: BoxBuilder, old: Block) -> Block:
     """The combiner as it is, on scalars."""
-    old = op.combiner.block
     new = Block(arg_types=old.arg_types)
     mapping = dict(box.values) | dict(zip(old.args, new.args, strict=True))
     new.add_ops([inner.clone(value_mapper=mapping) for inner in old.ops])

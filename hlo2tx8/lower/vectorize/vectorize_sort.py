@@ -11,13 +11,18 @@ from hlo2tx8.indexing import Sym
 from hlo2tx8.lower.vectorize.box_builder import BoxBuilder
 
 
-def vectorize_sort_lanes(box: BoxBuilder, op: xla.SortLanesOp) -> None:
-    """Emits `op` through the builder of its box; CompileError if a box may have some of its lanes only."""
+def check_whole(box: BoxBuilder, first: int) -> None:
+    """CompileError if a box may have some of its lanes only along dimensions from `first` on."""
     for clip in box.guard.clips:
         size = box.space.shape[clip.lane]
         numbers = [n for expr in clip.upper for constant, terms in [expr.affine_terms()] for n in (constant, *terms.values())]
-        if any(n % size for n in numbers):
-            raise CompileError("E3004", f"a step has a part of the {size} lanes along dimension {clip.lane}, and sorts lanes")
+        if clip.lane >= first and any(n % size for n in numbers):
+            raise CompileError("E3004", f"a step has a part of the {size} lanes along dimension {clip.lane}, all of which it needs")
+
+
+def vectorize_sort_lanes(box: BoxBuilder, op: xla.SortLanesOp) -> None:
+    """Emits `op` through the builder of its box; CompileError if a box may have some of its lanes only."""
+    check_whole(box, 0)
     descending = None
     if op.descending is not None:
         odd = box.space.simplify(box.indices[op.descending])

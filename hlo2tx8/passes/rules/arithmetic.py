@@ -14,7 +14,7 @@ from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.types import holds_all, is_complex, is_float, numpy_dtype
-from hlo2tx8.passes.rules.counts import narrower_count, place_in_order, shifted_out
+from hlo2tx8.passes.rules.counts import narrower_count, never_negative, place_in_order, shifted_out
 from hlo2tx8.passes.rules.fold_constants import splat
 
 Rule = Callable[[Operation], SSAValue | None]
@@ -197,6 +197,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "stablehlo.and": (_bits,),
     "stablehlo.or": (_bits,),
     "stablehlo.xor": (_bits,),
+    "stablehlo.compare": (never_negative,),
     "stablehlo.select": (_select,),
     "stablehlo.negate": (_negate,),
     "stablehlo.not": (_twice,),

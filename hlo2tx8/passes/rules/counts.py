@@ -3,6 +3,7 @@
 iota 0 * 1024 + iota 1 : [2048, 1024]        ⟶    reshape (iota : [2097152])
 convert (iota : ui64) : ui32                 ⟶    iota : ui32
 shift_right_logical (iota : ui64), 32        ⟶    0
+compare LT (iota : i32), 0                   ⟶    false
 """
 
 from math import prod
@@ -59,6 +60,15 @@ def shifted_out(op: Operation) -> SSAValue | None:
     if largest is None or bits is None or int(bits) < 0 or largest >> min(int(bits), 64):
         return None
     return splat(op, np.zeros((), numpy_dtype(as_tensor(value.type).element_type)))
+
+
+def never_negative(op: Operation) -> SSAValue | None:
+    """Whether a count is less than zero, which it is not, or at least zero, which it is."""
+    value, limit = op.operands
+    direction, bound = str(attributes_of(op)["comparison_direction"]), scalar_of(limit)
+    if direction not in ("LT", "GE") or bound is None or _largest(value) is None or int(bound) > 0:
+        return None
+    return splat(op, np.array(direction == "GE"))
 
 
 def _dimension(iota: Operation) -> int:

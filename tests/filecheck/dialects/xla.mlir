@@ -48,6 +48,22 @@ func.func @sort_lanes(%x: f32, %y: f32, %odd: index) -> f32 {
   %c = xla.sort_lanes bitonic along 0 of (%a : f32) descending (%odd) : f32
   func.return %c : f32
 }
+func.func @join_at(%p1: tensor<8xi32>, %p2: tensor<8xf32>, %x: f32) -> f32 {
+  %s = xla.join_at along 1 updates 8 init(%x : f32) {
+  ^bb0(%k: index):
+    %i = tensor.extract %p1[%k] : tensor<8xi32>
+    xla.yield %i : i32
+  } of {
+  ^bb0(%l: index):
+    %u = tensor.extract %p2[%l] : tensor<8xf32>
+    xla.yield %u : f32
+  } by {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.addf %a, %b : f32
+    xla.yield %m : f32
+  } : f32
+  func.return %s : f32
+}
 func.func private @f(%p0: tensor<8x8xf32>, %i: index, %j: index) -> f32 {
   %0 = tensor.extract %p0[%i, %j] : tensor<8x8xf32>
   func.return %0 : f32
@@ -87,3 +103,11 @@ func.func private @f(%p0: tensor<8x8xf32>, %i: index, %j: index) -> f32 {
 
 // CHECK:      %a, %b = xla.sort_lanes along 1 of(%x, %y : f32, f32) : f32, f32
 // CHECK-NEXT: %c = xla.sort_lanes bitonic along 0 of(%a : f32) descending(%odd) : f32
+
+// CHECK:      %s = xla.join_at along 1 updates 8 init(%x : f32) {
+// CHECK-NEXT: ^bb0(%k: index):
+// CHECK-NEXT:   %i = tensor.extract %p1[%k] : tensor<8xi32>
+// CHECK-NEXT:   xla.yield %i : i32
+// CHECK-NEXT: } of {
+// CHECK:      } by {
+// CHECK-NEXT: ^bb0(%a: f32, %b: f32):

@@ -268,3 +268,24 @@ func.func @main(%a: tensor<4x5x6xf32>, %b: tensor<5x4x8xf32>) -> tensor<6x8xf32>
 
 // CHECK:      func.func @main(%a
 // CHECK-NEXT:   "stablehlo.dot_general"(%a, %b)
+
+// -----
+
+// A count is not negative: an index that is one needs no wrapping.
+
+func.func @counted() -> (tensor<40xi32>, tensor<40xi1>) {
+  %0 = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<40xi32>
+  %1 = "stablehlo.constant"() <{value = #hlo.literal<"int32", [], "AAAAAA==">}> : () -> tensor<i32>
+  %2 = "stablehlo.broadcast_in_dim"(%1) <{broadcast_dimensions = array<i64>}> : (tensor<i32>) -> tensor<40xi32>
+  %3 = "stablehlo.compare"(%0, %2) <{compare_type = "SIGNED", comparison_direction = "LT"}> : (tensor<40xi32>, tensor<40xi32>) -> tensor<40xi1>
+  %4 = "stablehlo.negate"(%0) : (tensor<40xi32>) -> tensor<40xi32>
+  %5 = "stablehlo.select"(%3, %4, %0) : (tensor<40xi1>, tensor<40xi32>, tensor<40xi32>) -> tensor<40xi32>
+  %6 = "stablehlo.compare"(%0, %2) <{compare_type = "SIGNED", comparison_direction = "GT"}> : (tensor<40xi32>, tensor<40xi32>) -> tensor<40xi1>
+  func.return %5, %6 : tensor<40xi32>, tensor<40xi1>
+}
+
+// CHECK:      func.func @counted()
+// CHECK:        %[[I:.*]] = "stablehlo.iota"()
+// CHECK-NOT:    stablehlo.select
+// CHECK:        %[[C:.*]] = "stablehlo.compare"(%[[I]], %{{.*}}) <{compare_type = "SIGNED", comparison_direction = "GT"}>
+// CHECK:        func.return %[[I]], %[[C]]

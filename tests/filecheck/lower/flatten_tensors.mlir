@@ -1,4 +1,4 @@
-// RUN: %opt -p inline,materialize-calls,simplify,lower-xla-to-scf,flatten-tensors %s | filecheck %s
+// RUN: %opt -p inline,materialize-calls,simplify,lower-xla-to-scf,flatten-tensors %s --split-input-file | filecheck %s
 
 // gelu bf16 [6, 512, 4096]: one linear map for the read and the write, no floordiv or mod left.
 
@@ -39,3 +39,37 @@ func.func private @gelu_multiply(%p0: tensor<6x512x4096xbf16>, %i: index, %j: in
 // CHECK:          tensor.insert %{{.*}} into %{{.*}}[[[O]]] : tensor<12582912xbf16>
 // CHECK-NOT:      xla.apply_indexing
 // CHECK:          } {xla.lane}
+
+// -----
+
+// Places and elements of updates are read at the number of the update, one more variable of their offsets.
+
+func.func @joined(%p0: tensor<4x8xi32>, %p1: tensor<4x6x1xi32>, %r0: tensor<4x8xi32>) -> tensor<4x8xi32> attributes {xla.entry} {
+  %tile = xla.tile_id [0, 3]
+  %one = arith.constant 1 : i32
+  %c0 = arith.constant 0 : index
+  %0 = xla.loop (%tile)[%step, %lane] -> (%i, %j) in #xla.indexing_map<"(tile)[step, lane] -> (tile, lane), domain: tile in [0, 3], step in [0, 0], lane in [0, 7]"> lanes 1 iter_args(%t = %r0) -> (tensor<4x8xi32>) {
+    %x = tensor.extract %p0[%i, %j] : tensor<4x8xi32>
+    %y = xla.join_at along 0 updates 6 init(%x : i32) {
+    ^bb0(%k: index):
+      %n = tensor.extract %p1[%i, %k, %c0] : tensor<4x6x1xi32>
+      xla.yield %n : i32
+    } of {
+    ^bb0(%l: index):
+      xla.yield %one : i32
+    } by {
+    ^bb0(%a: i32, %b: i32):
+      %c = arith.addi %a, %b : i32
+      xla.yield %c : i32
+    } : i32
+    %1 = tensor.insert %y into %t[%i, %j] : tensor<4x8xi32>
+    xla.yield %1 : tensor<4x8xi32>
+  }
+  func.return %0 : tensor<4x8xi32>
+}
+
+// CHECK:      func.func @joined(%p0: tensor<32xi32>, %p1: tensor<24xi32>, %r0: tensor<32xi32>)
+// CHECK:          xla.join_at along 0 updates 6 init(%{{.*}} : i32) {
+// CHECK-NEXT:     ^bb0(%k: index):
+// CHECK-NEXT:       [[O:%[0-9]+]] = xla.apply_indexing #xla.indexing_map<"(tile)[step, lane, k] -> (tile * 6 + k)
+// CHECK-NEXT:       tensor.extract %p1[[[O]]] : tensor<24xi32>

@@ -204,3 +204,42 @@ func.func @repeated(%p0: tensor<64xf32>, %r0: tensor<4480xf32>) attributes {xla.
 // CHECK:         tx8.TDMA_gatherScatter dst(%[[ALL:[0-9]+]] : !tx8.buffer) src(%[[CHUNKS]] : !tx8.buffer) run_bytes(16)
 // CHECK:         tx8.TDMA_gatherScatter dst(%{{[0-9]+}} : !tx8.buffer) src(%[[CHUNKS]] : !tx8.buffer) run_bytes(8)
 // CHECK:         tx8.WDMA_store slot(%r0 {{.*}} src(%[[ALL]] : !tx8.buffer)
+
+// -----
+
+// Updates one after the other: the number of its columns, where the last ones take what is left out, and an operation on them.
+
+func.func @joined(%p1: tensor<5xi32>, %p2: tensor<60xi64>, %r0: tensor<96xi64>) attributes {xla.entry, xla.logical_type = (tensor<5xi32>, tensor<60xi64>, tensor<96xi64>) -> tensor<96xi64>} {
+  %zero = arith.constant 0 : index
+  %none = arith.constant 0 : i64
+  "vec.box"() <{shape = array<i64: 8, 12>, ragged = array<i64>}> ({
+    %0 = "vec.splat"(%none) : (i64) -> vector<8x12xi64>
+    %1 = "vec.join_at"(%0) <{along = 0 : i64, updates = 5 : i64}> ({
+      %2 = "vec.load"(%p1, %zero) <{strides = array<i64: 1, 0>, clipped = array<i64>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>}> : (tensor<5xi32>, index) -> vector<5x1xi32>
+      xla.yield %2 : vector<5x1xi32>
+    }, {
+      %3 = "vec.load"(%p2, %zero) <{strides = array<i64: 12, 1>, clipped = array<i64>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>}> : (tensor<60xi64>, index) -> vector<5x12xi64>
+      xla.yield %3 : vector<5x12xi64>
+    }, {
+    ^bb0(%4: i64, %5: i64):
+      %6 = arith.addi %4, %5 : i64
+      xla.yield %6 : i64
+    }) : (vector<8x12xi64>) -> vector<8x12xi64>
+    "vec.store"(%1, %r0, %zero) <{strides = array<i64: 12, 1>}> : (vector<8x12xi64>, tensor<96xi64>, index) -> ()
+  }) : () -> ()
+  func.return
+}
+
+// CHECK:      func.func @joined(
+// CHECK-DAG:  tx8.TDMA_memset dst(%[[LIMIT:.*]] : !tx8.buffer) value(8) n(5) {{.*}} uint32
+// CHECK-DAG:  tx8.RDMA_load dst(%[[PLACES:.*]] : !tx8.buffer) slot(%p1
+// CHECK-DAG:  tx8.RDMA_load dst(%[[UPDATES:.*]] : !tx8.buffer) slot(%p2
+// CHECK-DAG:  tx8.TDMA_memset dst(%[[LINES:.*]] : !tx8.buffer) value(0) n(108)
+// CHECK:      tx8.KC_VV_min dst(%[[NUMBERS:.*]] : !tx8.buffer) a(%[[PLACES]] : !tx8.buffer) b(%[[LIMIT]] : !tx8.buffer) n(5) uint32
+// CHECK:      scf.for
+// CHECK:        "spm.offset"(%[[NUMBERS]]
+// CHECK:        "vec.read_scalar"
+// CHECK:        %[[PLACE:.*]] = "spm.offset"(%[[LINES]]
+// CHECK:        %[[UPDATE:.*]] = "spm.offset"(%[[UPDATES]]
+// CHECK:        tx8.KC_VV_add dst(%[[PLACE]] : !tx8.buffer) a(%[[PLACE]] : !tx8.buffer) b(%[[UPDATE]] : !tx8.buffer) n(12) int64
+// CHECK:      tx8.WDMA_store slot(%r0 : tensor<96xi64>) {{.*}} src(%[[LINES]] : !tx8.buffer)

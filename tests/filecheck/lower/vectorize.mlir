@@ -120,3 +120,51 @@ func.func @scanned(%p0: tensor<64xf32>, %r0: tensor<64xf32>) -> tensor<64xf32> a
 // CHECK:          %[[S:.*]] = "vec.scan_lanes"(%[[X]], %[[I]]) <{over = array<i64: 0>
 // CHECK:            arith.addf %{{.*}} : f32
 // CHECK:          "vec.store"(%[[S]], %r0
+
+// -----
+
+// Updates have vectors of their own, in the place of the lanes that they are joined with; places have one column.
+
+func.func @joined(%p0: tensor<96xf32>, %p1: tensor<5xi32>, %p2: tensor<60xf32>, %r0: tensor<96xf32>) -> tensor<96xf32> attributes {xla.entry, xla.logical_type = (tensor<96xf32>, tensor<5xi32>, tensor<60xf32>, tensor<96xf32>) -> tensor<96xf32>} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %places = arith.constant 8 : index
+  %columns = arith.constant 12 : index
+  %tile = xla.tile_id [0, 0]
+  %0 = scf.for %place = %zero to %places step %one iter_args(%t = %r0) -> (tensor<96xf32>) {
+    %1 = scf.for %column = %zero to %columns step %one iter_args(%u = %t) -> (tensor<96xf32>) {
+      %2 = xla.apply_indexing #xla.indexing_map<"(place, column) -> (place * 12 + column), domain: place in [0, 7], column in [0, 11]">(%place, %column)
+      %3 = tensor.extract %p0[%2] : tensor<96xf32>
+      %4 = xla.join_at along 0 updates 5 init(%3 : f32) {
+      ^bb0(%k: index):
+        %5 = tensor.extract %p1[%k] : tensor<5xi32>
+        xla.yield %5 : i32
+      } of {
+      ^bb0(%l: index):
+        %6 = xla.apply_indexing #xla.indexing_map<"(update, column) -> (update * 12 + column), domain: update in [0, 4], column in [0, 11]">(%l, %column)
+        %7 = tensor.extract %p2[%6] : tensor<60xf32>
+        xla.yield %7 : f32
+      } by {
+      ^bb0(%a: f32, %b: f32):
+        %m = arith.mulf %a, %b : f32
+        xla.yield %m : f32
+      } : f32
+      %8 = tensor.insert %4 into %u[%2] : tensor<96xf32>
+      scf.yield %8 : tensor<96xf32>
+    } {xla.lane}
+    scf.yield %1 : tensor<96xf32>
+  } {xla.lane}
+  func.return %0 : tensor<96xf32>
+}
+
+// CHECK:      func.func @joined(
+// CHECK:          "vec.box"() <{shape = array<i64: 8, 12>
+// CHECK:          %[[X:.*]] = "vec.load"(%p0
+// CHECK:          %[[S:.*]] = "vec.join_at"(%[[X]]) <{along = 0 : i64, updates = 5 : i64}> ({
+// CHECK:            "vec.load"(%p1, {{.*}} -> vector<5x1xi32>
+// CHECK:          }, {
+// CHECK:            "vec.load"(%p2, %{{.*}}) <{strides = array<i64: 12, 1>{{.*}} -> vector<5x12xf32>
+// CHECK:          }, {
+// CHECK:            arith.mulf %{{.*}} : f32
+// CHECK:          }) : (vector<8x12xf32>) -> vector<8x12xf32>
+// CHECK:          "vec.store"(%[[S]], %r0
