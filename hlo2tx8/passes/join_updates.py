@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 
 from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.builders.rewrite_named import rewrite_named
+from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import FusionOp, LiteralAttr
@@ -55,8 +56,6 @@ class JoinUpdatesPass(ModulePass):
     chip: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from hlo2tx8.device.chip import load_chip
-
         rates = Rates.of(load_chip(self.chip))
         rewrite_named(op, {"hlo.write_at": lambda update: _join(update, rates)})
 
