@@ -187,6 +187,8 @@ def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) -> list[
 def _with_tail(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> list[_PartOfLoop]:
     """Whole blocks of columns and those that are left as one part; none if tiles cannot share what both read, or lose by it."""
     target = match.fusion.target
+    if len({part.function for part in parts}) > 1:
+        return []
     if len(parts) != 2 or len(parts[0].loop.rows) > 1 or not _is_shareable(parts[0].loop, match.partitioned, target):
         return []
     (main, tail), spm_bytes = parts, int(target.rates.spm_bytes * SPM_SHARE)

@@ -68,12 +68,14 @@ class RemakeScoresPass(ModulePass):
 
 @dataclass(frozen=True)
 class _Remade:
-    """What was made of scores for a product, in order, in front of the product and what brings that into its order, `behind`."""
+    """What was made of scores for a product, in order, in front of the product and what brings that into its order, `behind`; and
+    what was turned in memory for it."""
 
     made: list[Operation]
     behind: list[Operation]
+    in_memory: list[Operation]
 
-    def fuse(self) -> None:
+    def fuse(self, name: str) -> None:
         """Makes fusions of it: of each product of scores alone, but of the last one with what follows if no rows are reduced."""
         products = [op for op in self.made if op.name == DOT]
         is_of_rows = any(op.regions for op in self.made)
@@ -83,7 +85,7 @@ class _Remade:
         if rest := [op for op in self.made if op not in alone]:
             given = [value for op in rest for value in op.results if any(use.operation not in rest for use in value.uses)]
             given.sort(key=lambda value: -prod(shape_of(value)))
-            fused(rest, given, "rows_of_scores_fusion" if is_of_rows else "turned_scores_fusion", self.behind[0])
+            fused(rest, given, name, self.behind[0])
 
 
 def _remake(block: Block, costs: Costs) -> list[str]:
@@ -95,11 +97,11 @@ def _remake(block: Block, costs: Costs) -> list[str]:
         first = next(iter(by_columns))
         family = [op for op, own in by_columns.items() if op is first or are_shared(own, by_columns[first])]
         behind = [op for own in family for op in by_columns.pop(own)]
-        turned = [_turned(op, scores.by_columns[op]) for op in family] if _fit([*behind, *family], scores, costs) else [None]
+        turned = [_turned(op, scores) for op in family] if _fit([*behind, *family], scores, costs) else [None]
         found = [own for own in turned if own is not None]
         if len(found) < len(turned):
             for own in found:
-                _erase([*own.made, *own.behind])
+                _erase([*own.in_memory, *own.made, *own.behind])
             continue
         readers = [op for op, own in by_rows.items() if are_shared(own, behind)]
         copies: dict[SSAValue, SSAValue] = {}
@@ -109,8 +111,10 @@ def _remake(block: Block, costs: Costs) -> list[str]:
                 made.operands = [copies.get(value, value) if value in scores.made else value for value in made.operands]
             _move_behind_rows([*own.made, *own.behind])
             Rewriter.replace_op(op, [], [own.behind[-1].results[0]])
-        for own in (*again, *found):
-            own.fuse()
+        for own in again:
+            own.fuse("rows_of_scores_fusion")
+        for own in found:
+            own.fuse("turned_scores_fusion")
         notes.append(f"{len(again) + len(found)} products of what was made of scores have scores of their own")
     if notes:
         put_in_order(block)
@@ -128,23 +132,24 @@ def _fit(ops: Sequence[Operation], scores: Scores, costs: Costs) -> bool:
     return whole // 2 + LEAST_ROWS * max(rows, columns) * ALIVE_BYTES <= costs.rates.spm_bytes  # in each order one side is whole
 
 
-def _turned(op: Operation, side: int) -> _Remade | None:
+def _turned(op: Operation, scores: Scores) -> _Remade | None:
     """The product of turned scores, in front of the one along their rows; None if something would have to be turned in memory."""
-    e, before, scores = Expansion(op), op.prev_op, op.operands[side]
-    (result,), numbers, rank = op.results, numbers_of(attributes_of(op)), len(shape_of(scores))
+    e, before, side = Expansion(op), op.prev_op, scores.by_columns[op]
+    (result,), numbers, rank = op.results, numbers_of(attributes_of(op)), len(shape_of(op.operands[side]))
+    build = Turned(e, scores)
     try:
-        turned = Turned(e).of(scores)
+        turned = build.of(op.operands[side])
     except NotTurnedError:
         _erase(_made_since(before, op))
         return None
-    batch, made = list(range(rank - 2)), _made_since(before, op)
+    batch, new = list(range(rank - 2)), _made_since(before, op)
     dims = dot_numbers(batch, numbers[1 - side], [rank - 1], numbers[3 - side])
     shape, order = shape_of(result), list(range(len(shape_of(result))))
     if side == 1:  # the columns of the scores are its last dimension
         shape, order = (*shape[: rank - 2], shape[-1], *shape[rank - 2 : -1]), [*batch, *order[rank - 1 :], rank - 2]
     properties = {**op.properties, "dot_dimension_numbers": dims}
     e.transpose(e.emit("dot_general", [turned, op.operands[1 - side]], e.like(result, shape), **properties), order)
-    return _Remade(made, _made_since(made[-1], op))
+    return _Remade([own for own in new if own not in build.in_memory], _made_since(new[-1], op), build.in_memory)
 
 
 def _made_since(before: Operation | None, end: Operation) -> list[Operation]:
@@ -162,7 +167,7 @@ def _made_again(op: Operation, side: int, behind: Sequence[Operation], copies: d
     for own in behind:
         copies[own.results[0]] = rows.made(own, copies)
     op.operands[side] = copies[op.operands[side]]
-    return _Remade(_made_since(before, op), [op])
+    return _Remade(_made_since(before, op), [op], [])
 
 
 def _move_behind_rows(made: Sequence[Operation]) -> None:

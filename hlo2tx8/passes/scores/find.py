@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import prod
+from typing import cast
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 from xdsl.ir import Block, Operation, SSAValue
@@ -18,6 +20,10 @@ MUCH = 4.0
 """How many times as long memory takes to write and read scores as the matrix engine to multiply them."""
 LARGER = 1.5
 """How many times as large as what they are made of scores are at least."""
+LITTLE = 8
+"""So many times smaller than scores is what products may share of memory, a mask of all heads say: it is turned there for them."""
+MOST_STEPS = 4
+"""Of arithmetic on numbers of elements that is done again, as for a causal mask; not for random numbers."""
 LEAST_KERNELS = 4
 """Scores that memory takes less time for than as many kernels start in are not worth a second product."""
 
@@ -26,12 +32,18 @@ LEAST_KERNELS = 4
 class Scores:
     """The `wide` values of a block, [*batches, rows, columns], made of scores, and those that are `made` of them in any shape: of
     rows, and of rows for each column. `by_rows` are products of wide values along their columns, `by_columns` along their rows,
-    with the number of that operand."""
+    with the number of that operand. `anywhere` says how many steps it takes to make what is made of scalars and numbers of
+    elements alone."""
 
     wide: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
     made: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
     by_rows: dict[Operation, int] = field(default_factory=dict[Operation, int])
     by_columns: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    anywhere: dict[Operation, int] = field(default_factory=dict[Operation, int])
+
+    def is_made_anew(self, value: SSAValue) -> bool:
+        """Has every product its own copy of a value: is it made of scores, or in a few steps of nothing in memory?"""
+        return value in self.made or value.owner in self.anywhere
 
     def behind(self, value: SSAValue) -> list[Operation]:
         """The instructions that make a value of scores, those scores, and what is free of what they read, in order."""
@@ -39,7 +51,7 @@ class Scores:
         waiting = [value]
         while waiting:
             op = waiting.pop().owner
-            if not isinstance(op, Operation) or op in found or not (op.results[0] in self.made or _is_anywhere(op)):
+            if not isinstance(op, Operation) or op in found or not self.is_made_anew(op.results[0]):
                 continue
             found[op] = None
             if op.name != DOT:
@@ -52,7 +64,10 @@ def find_scores(block: Block, costs: Costs) -> Scores:
     """The scores of a block and their readers."""
     found = Scores()
     for op in block.ops:
-        if op.name == DOT and _is_of_scores(op, costs):
+        steps = _steps_from_nothing(found, op)
+        if steps is not None and steps <= MOST_STEPS:
+            found.anywhere[op] = steps
+        elif op.name == DOT and _is_of_scores(op, costs):
             found.wide[op.results[0]] = found.made[op.results[0]] = None
         elif op.name == DOT:
             _add_reader(found, op)
@@ -61,11 +76,16 @@ def find_scores(block: Block, costs: Costs) -> Scores:
     return found
 
 
-def _is_anywhere(op: Operation) -> bool:
-    """Does it take nothing but numbers of elements and constants? Then every reader has its own copy of it."""
-    if not (is_free(op) or is_splat_constant(op) or is_elementwise(op)):
-        return False
-    return all(isinstance(value.owner, Operation) and _is_anywhere(value.owner) for value in op.operands)
+def _steps_from_nothing(found: Scores, op: Operation) -> int | None:
+    """How many steps of arithmetic an instruction is from scalars, numbers of elements and what is broadcast of little; None if it
+    takes other things too."""
+    if op.name == "stablehlo.broadcast_in_dim" and prod(shape_of(op.operands[0])) * LITTLE <= prod(shape_of(op.results[0])):
+        return 0
+    before = [0 if shape_of(value) == () else found.anywhere.get(cast(Operation, value.owner)) for value in op.operands]
+    known = [steps for steps in before if steps is not None]
+    if len(known) < len(before) or not (is_free(op) or is_splat_constant(op) or is_elementwise(op)):
+        return None
+    return max(known, default=0) + is_elementwise(op)
 
 
 def _is_of_scores(op: Operation, costs: Costs) -> bool:

@@ -2,6 +2,7 @@
 exchanged. What there is of each row is read as it is."""
 
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -11,7 +12,7 @@ from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.partitioner.instruction import is_elementwise, is_splat_constant, shape_of
-from hlo2tx8.passes.scores.find import DOT
+from hlo2tx8.passes.scores.find import DOT, LITTLE, Scores
 from hlo2tx8.passes.scores.rows import ScoreRows
 
 
@@ -21,16 +22,18 @@ class NotTurnedError(Exception):
 
 @dataclass
 class Turned:
-    """Builds turned values in front of an op."""
+    """Builds turned values of scores in front of an op; what turns others `in_memory`."""
 
     e: Expansion
+    scores: Scores
     known: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    in_memory: list[Operation] = field(default_factory=list[Operation])
 
     def of(self, value: SSAValue) -> SSAValue:
         """The value with its last two dimensions exchanged. NotTurnedError if it, or what it is made of, is in memory as it is."""
         if value not in self.known:
             op = value.owner
-            if not isinstance(op, Operation) or len(op.results) != 1:
+            if not isinstance(op, Operation) or not self.scores.is_made_anew(value):
                 raise NotTurnedError
             self.known[value] = self._made(op)
         return self.known[value]
@@ -77,10 +80,20 @@ class Turned:
             if len(kept) < len(dims):
                 inner = self.e.emit("reshape", [source], self.e.like(source, [shape_of(source)[number] for number in kept]))
         elif len(kept) == len(dims) and dims == sorted(dims):
-            inner, wanted = self.of(source), sorted(wanted)
+            inner, wanted = self._turned_source(source, prod(type_.get_shape())), sorted(wanted)
         else:
             raise NotTurnedError
         return self.e.emit("broadcast_in_dim", [inner], type_, broadcast_dimensions=int_array(wanted))
+
+    def _turned_source(self, source: SSAValue, size: int) -> SSAValue:
+        """What a broadcast of that size repeats, turned; in memory if that is little."""
+        shape = shape_of(source)
+        if self.scores.is_made_anew(source) or prod(shape) * LITTLE > size:
+            return self.of(source)
+        turned = self.e.transpose(source, [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2])
+        assert isinstance(turned.owner, Operation)
+        self.in_memory.append(turned.owner)
+        return turned
 
 
 def _exchanged(dim: int, rank: int) -> int:

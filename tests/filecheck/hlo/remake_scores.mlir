@@ -49,6 +49,25 @@ func.func @main(%q: tensor<16x512x64xbf16>, %k: tensor<16x512x64xbf16>, %v: tens
 
 // -----
 
+// A mask that all batches share is little: it is turned in memory.
+
+func.func @main(%q: tensor<16x512x64xbf16>, %k: tensor<16x512x64xbf16>, %v: tensor<16x512x64xbf16>, %mask: tensor<512x512xbf16>) -> (tensor<16x512x64xbf16>, tensor<16x512x64xbf16>) {
+  %s = "stablehlo.dot_general"(%q, %k) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [2]>">, precision_config = ["DEFAULT", "DEFAULT"]}> : (tensor<16x512x64xbf16>, tensor<16x512x64xbf16>) -> tensor<16x512x512xbf16>
+  %m = "stablehlo.broadcast_in_dim"(%mask) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<512x512xbf16>) -> tensor<16x512x512xbf16>
+  %e = "stablehlo.multiply"(%s, %m) : (tensor<16x512x512xbf16>, tensor<16x512x512xbf16>) -> tensor<16x512x512xbf16>
+  %o = "stablehlo.dot_general"(%e, %v) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [1]>">, precision_config = ["DEFAULT", "DEFAULT"]}> : (tensor<16x512x512xbf16>, tensor<16x512x64xbf16>) -> tensor<16x512x64xbf16>
+  %g = "stablehlo.dot_general"(%e, %v) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>">, precision_config = ["DEFAULT", "DEFAULT"]}> : (tensor<16x512x512xbf16>, tensor<16x512x64xbf16>) -> tensor<16x512x64xbf16>
+  func.return %o, %g : tensor<16x512x64xbf16>, tensor<16x512x64xbf16>
+}
+
+// CHECK:      func.func @main(%q
+// CHECK:        [[T:%[0-9a-z]+]] = "stablehlo.transpose"(%mask) <{permutation = array<i64: 1, 0>}>
+// CHECK:        "hlo.fusion"({{.*}}[[T]]{{.*}}"turned_scores_fusion"
+// CHECK:          "stablehlo.broadcast_in_dim"({{.*}}) <{broadcast_dimensions = array<i64: 1, 2>}>
+// CHECK:        func.return
+
+// -----
+
 // A product whose terms are as many as its columns takes the matrix engine as long as memory takes its result.
 
 func.func @main(%x: tensor<2048x1024xbf16>, %w: tensor<1024x4096xbf16>, %v: tensor<4096x1024xbf16>, %g: tensor<2048x1024xbf16>) -> (tensor<2048x1024xbf16>, tensor<4096x1024xbf16>) {
