@@ -27,7 +27,19 @@ from hlo2tx8.hlo import Kind, has_spec
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.schedule.concatenate_parts import MAX_CONCATENATE_OPERANDS
 
-HeroKind = Literal["batchnorm", "sort", "scan", "join", "update", "gemm", "row", "reduction", "concatenate", "transpose", "loop"]
+HeroKind = Literal[
+    "batchnorm",
+    "sort",
+    "scan",
+    "join",
+    "update",
+    "gemm",
+    "row",
+    "reduction",
+    "concatenate",
+    "transpose",
+    "loop",
+]
 
 
 @dataclass(frozen=True)
