@@ -122,18 +122,21 @@ class Expansion:
         laid_out = [v if v.type == result.type else self.emit("reshape", [v], result.type) for v, result in pairs]
         Rewriter.replace_op(self.op, [], laid_out)
 
-    def fuse_since(self, before: Operation | None, roots: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """Put all ops built after `before` (None: after the start of the block) into one fusion that returns the roots.
-
-        For ops that would be expensive by themselves, such as views many times larger than the tensor they read.
-        """
+    def built_since(self, before: Operation | None) -> list[Operation]:
+        """The ops between another one (None: the start of the block) and this one, in order."""
         members: list[Operation] = []
         member = self.op.prev_op
         while member is not None and member is not before:
             members.append(member)
             member = member.prev_op
-        members.reverse()
-        fusion = fused(members, roots, f"{self.op.name.rpartition('.')[2]}_fusion", self.op)
+        return members[::-1]
+
+    def fuse_since(self, before: Operation | None, roots: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """Put all ops built after `before` (None: after the start of the block) into one fusion that returns the roots.
+
+        For ops that would be expensive by themselves, such as views many times larger than the tensor they read.
+        """
+        fusion = fused(self.built_since(before), roots, f"{self.op.name.rpartition('.')[2]}_fusion", self.op)
         fusion.attributes |= {k: v for k, v in self.op.attributes.items() if k == "loc"}
         fusion.is_expansion = UnitAttr()
         return fusion.results

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp
-from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.fusion.build_group import name_of_fusion, with_body
 from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS
 from hlo2tx8.hlo.regions import terminator_of
 from hlo2tx8.notes import Decision, Name, What
-from hlo2tx8.partitioner.equal_ops import merge_equal
+from hlo2tx8.partitioner.equal_ops import erase_unread, merge_equal
 from hlo2tx8.partitioner.instruction import is_elementwise, is_free, is_splat_constant, shape_of
 from hlo2tx8.schedule.costs import Costs
 
@@ -144,10 +143,7 @@ def _without(fusion: FusionOp, number: int) -> FusionOp:
     body = fusion.body.block
     terminator = terminator_of(body)
     terminator.operands = [value for place, value in enumerate(terminator.operands) if place != number]
-    for op in reversed(tuple(body.ops)):
-        if not isinstance(op, ReturnOp) and all(result.first_use is None for result in op.results):
-            op.detach()
-            op.erase()
+    erase_unread(body)
     new = with_body(fusion, list(fusion.operands), fusion.detach_region(0))
     left = [result for place, result in enumerate(fusion.results) if place != number]
     for old, value in zip(left, new.results, strict=True):

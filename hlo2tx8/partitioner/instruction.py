@@ -3,7 +3,7 @@
 from math import prod
 from typing import cast
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from hlo2tx8.dialects.hlo import is_splat_literal
@@ -125,6 +125,12 @@ def compose(outer: IndexingMap, inner: IndexingMap) -> IndexingMap:
     if is_identity(inner, tuple(d.hi + 1 for d in outer.dims)):
         return outer
     return outer.compose(inner).simplify()
+
+
+def has_plain_tensors(op: Operation) -> bool:
+    """Are all operands and results tensors in the usual order?"""
+    types: tuple[Attribute, ...] = (*(value.type for value in op.operands), *op.result_types)
+    return all(isinstance(type_, TensorType) and isinstance(type_.encoding, NoneAttr) for type_ in types)
 
 
 def is_elementwise(op: Operation) -> bool:

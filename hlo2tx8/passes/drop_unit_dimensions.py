@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, NoneAttr, TensorType, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -30,7 +30,7 @@ from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.partitioner.equal_ops import erase_unread
-from hlo2tx8.partitioner.instruction import is_elementwise, shape_of, tensor_type
+from hlo2tx8.partitioner.instruction import has_plain_tensors, is_elementwise, shape_of
 
 DOT = "stablehlo.dot_general"
 
@@ -64,21 +64,12 @@ def _is_mixed(dot: Operation) -> bool:
 
 def _drop(op: Operation) -> None:
     """Puts an op without dimensions of size 1, and a reshape of its result, in the place of an op that has some."""
-    values = (*op.operands, *op.results)
-    if len(op.results) != 1 or not any(1 in _shape(value) for value in values) or not all(map(_is_plain, values)):
+    if len(op.results) != 1 or not has_plain_tensors(op) or not any(1 in shape_of(value) for value in (*op.operands, *op.results)):
         return
     e = Expansion(op)
     new = _without(op, e)
     if new is not None:
         e.replace(new if new.type == op.results[0].type else e.emit("reshape", [new], op.results[0].type))
-
-
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    return shape_of(value) if isinstance(value.type, TensorType) else ()
-
-
-def _is_plain(value: SSAValue) -> bool:
-    return isinstance(value.type, TensorType) and isinstance(tensor_type(value).encoding, NoneAttr)
 
 
 def _squeezed(value: SSAValue, e: Expansion, kept: Sequence[int] = ()) -> SSAValue:

@@ -20,9 +20,9 @@ from hlo2tx8.builders.expansion import Expansion, dot_numbers
 from hlo2tx8.builders.rewrite_named import ops_named
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, place_properties
 from hlo2tx8.hlo.lookup import attributes_of
-from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.partitioner.instruction import shape_of
+from hlo2tx8.passes.integers.products import DotProduct
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
 from hlo2tx8.schedule.costs import size_bytes
 
@@ -49,7 +49,7 @@ class HoistSlicedProductsPass(ModulePass):
 def _slice_of(dot: Operation, body: Block) -> Operation | None:
     """What reads the slice that is a dot's first operand: one whole element along the first dimension of a tensor from outside, as
     the other operand is."""
-    if dot.name not in DOTS or _contracted(dot) is None or _is_inside(dot.operands[1], body):
+    if dot.name not in DOTS or DotProduct.of(Expansion(dot)).batch[0] or _is_inside(dot.operands[1], body):
         return None
     reshape = dot.operands[0].owner
     read = reshape.operands[0].owner if isinstance(reshape, Operation) and reshape.name == "stablehlo.reshape" else None
@@ -60,14 +60,6 @@ def _slice_of(dot: Operation, body: Block) -> Operation | None:
     is_along_first = list(fields["dims"]) == [0] and list(fields["rooms"]) == [shape[0] - 1]
     is_in_place = not fields["index_maps"][0].results and fields["map"] == IndexingMap.identity((1, *shape[1:]))
     return read if is_whole and is_along_first and is_in_place else None
-
-
-def _contracted(dot: Operation) -> tuple[list[int], list[int]] | None:
-    """The dimensions that a dot adds up along; None if it has batches."""
-    if dot.name == "stablehlo.dot":
-        return [len(shape_of(dot.operands[0])) - 1], [0]
-    lhs_batch, _, lhs, rhs = numbers_of(attributes_of(dot))
-    return None if lhs_batch else (list(lhs), list(rhs))
 
 
 def _is_inside(value: SSAValue, body: Block) -> bool:
@@ -82,11 +74,10 @@ def _is_worth(dot: Operation, slices: SSAValue, turns: int) -> bool:
 
 
 def _hoist(loop: Operation, dot: Operation, read: Operation) -> None:
-    contracted = _contracted(dot)
-    assert contracted is not None
     (slices, place), (result,) = read.operands, dot.results
     before, e = Expansion(loop), Expansion(dot)
-    numbers = dot_numbers((), (), [dim + 1 for dim in contracted[0]], contracted[1])
+    lhs_contract, rhs_contract = DotProduct.of(e).contracted
+    numbers = dot_numbers((), (), [dim + 1 for dim in lhs_contract], rhs_contract)
     properties = {**dot.properties, "dot_dimension_numbers": numbers}
     shape = (shape_of(slices)[0], *shape_of(result))
     whole = before.emit("dot_general", [slices, dot.operands[1]], before.like(result, shape), **properties)

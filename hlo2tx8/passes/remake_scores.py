@@ -140,24 +140,16 @@ def _turned(op: Operation, scores: Scores) -> _Remade | None:
     try:
         turned = build.of(op.operands[side])
     except NotTurnedError:
-        _erase(_made_since(before, op))
+        _erase(e.built_since(before))
         return None
-    batch, new = list(range(rank - 2)), _made_since(before, op)
+    batch, new = list(range(rank - 2)), e.built_since(before)
     dims = dot_numbers(batch, numbers[1 - side], [rank - 1], numbers[3 - side])
     shape, order = shape_of(result), list(range(len(shape_of(result))))
     if side == 1:  # the columns of the scores are its last dimension
         shape, order = (*shape[: rank - 2], shape[-1], *shape[rank - 2 : -1]), [*batch, *order[rank - 1 :], rank - 2]
     properties = {**op.properties, "dot_dimension_numbers": dims}
     e.transpose(e.emit("dot_general", [turned, op.operands[1 - side]], e.like(result, shape), **properties), order)
-    return _Remade([own for own in new if own not in build.in_memory], _made_since(new[-1], op), build.in_memory)
-
-
-def _made_since(before: Operation | None, end: Operation) -> list[Operation]:
-    """The operations between two, or from the start of the block on."""
-    block = end.parent_block()
-    assert block is not None
-    ops = list(block.ops)
-    return ops[0 if before is None else ops.index(before) + 1 : ops.index(end)]
+    return _Remade([own for own in new if own not in build.in_memory], e.built_since(new[-1]), build.in_memory)
 
 
 def _made_again(op: Operation, side: int, behind: Sequence[Operation], copies: dict[SSAValue, SSAValue]) -> _Remade:
@@ -167,7 +159,7 @@ def _made_again(op: Operation, side: int, behind: Sequence[Operation], copies: d
     for own in behind:
         copies[own.results[0]] = rows.made(own, copies)
     op.operands[side] = copies[op.operands[side]]
-    return _Remade(_made_since(before, op), [op], [])
+    return _Remade(e.built_since(before), [op], [])
 
 
 def _move_behind_rows(made: Sequence[Operation]) -> None:

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -28,6 +28,7 @@ from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.partitioner.equal_ops import erase_unread, merge_equal
+from hlo2tx8.partitioner.instruction import has_plain_tensors
 from hlo2tx8.passes.rules.arithmetic import RULES as OF_VALUES
 from hlo2tx8.passes.rules.fold_constants import fold_constants
 from hlo2tx8.passes.rules.shapes import RULES as OF_SHAPES
@@ -68,7 +69,7 @@ def _rewrite(block: Block, among: set[Operation] | None) -> set[Operation]:
     """One walk with the rules over all ops, or some; the ops for which there may be a rule now: new ones, readers of new ones."""
     changed: set[Operation] = set()
     for op in tuple(block.ops):
-        if (among is not None and op not in among) or len(op.results) != 1 or not _is_plain(op):
+        if (among is not None and op not in among) or len(op.results) != 1 or not has_plain_tensors(op):
             continue
         before = op.prev_op
         for rule in _rules(op):
@@ -93,9 +94,3 @@ def _rules(op: Operation) -> tuple[Rule, ...]:
     if kind is Kind.ELEMENTWISE:
         return (fold_constants, *OF_VALUES.get(op.name, ()), sink_broadcast)
     return (*OF_SHAPES.get(op.name, ()), fold_constants) if kind is Kind.SHAPING else OF_SHAPES.get(op.name, ())
-
-
-def _is_plain(op: Operation) -> bool:
-    """Are all of its values tensors in the usual order?"""
-    types: tuple[Attribute, ...] = (*(value.type for value in op.operands), *op.result_types)
-    return all(isinstance(type_, TensorType) and isinstance(type_.encoding, NoneAttr) for type_ in types)

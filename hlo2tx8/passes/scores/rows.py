@@ -1,6 +1,6 @@
 """What is known of each row of scores, in one shape: [*batches, rows], whichever dimensions of size 1 the module has it with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -22,7 +22,7 @@ class ScoreRows:
         """The result of an instruction on values that are `known` anew, those of rows in that shape."""
         (result,) = op.results
         if op.name == "stablehlo.broadcast_in_dim" and op.operands[0] in known and self.are_spread(op):
-            return self.spread(known[op.operands[0]], op, range(len(self.shape)))
+            return self.spread(known[op.operands[0]], op)
         if prod(shape_of(result)) != prod(self.shape) or not any(value in known for value in op.operands):
             return self.e.insert(op.clone(dict(known))).results[0]
         if op.name in ("stablehlo.reshape", "stablehlo.broadcast_in_dim"):
@@ -46,10 +46,9 @@ class ScoreRows:
         wanted = [dim for dim, size in enumerate(self.shape) if size != 1]
         return shape_of(result)[:-1] == self.shape and prod(shape_of(source)) == prod(self.shape) and moving == wanted
 
-    def spread(self, value: SSAValue, op: Operation, dims: Sequence[int]) -> SSAValue:
-        """A value of each row along the columns of what a broadcast gives, or of that turned: `dims` are the dimensions of rows."""
-        shape = [*self.shape, shape_of(op.results[0])[-1]]
-        if list(dims) != list(range(len(self.shape))):
-            shape = [*shape[:-2], shape[-1], shape[-2]]
-        type_ = self.e.like(op.results[0], shape)
-        return self.e.emit("broadcast_in_dim", [self.of(value)], type_, broadcast_dimensions=int_array(list(dims)))
+    def spread(self, value: SSAValue, op: Operation, *, is_turned: bool = False) -> SSAValue:
+        """A value of each row along the columns of what a broadcast gives, or of that with rows and columns exchanged."""
+        *batches, rows, columns = shape_of(op.results[0])
+        shape = [*batches, *((columns, rows) if is_turned else (rows, columns))]
+        dims = int_array([*range(len(batches)), len(batches) + is_turned])
+        return self.e.emit("broadcast_in_dim", [self.of(value)], self.e.like(op.results[0], shape), broadcast_dimensions=dims)

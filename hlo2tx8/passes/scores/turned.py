@@ -69,7 +69,7 @@ class Turned:
         (source,), rank = op.operands, len(type_.get_shape())
         rows = ScoreRows(self.e, shape_of(op.results[0])[:-1])
         if rows.are_spread(op):
-            return rows.spread(source, op, [*range(rank - 2), rank - 1])
+            return rows.spread(source, op, is_turned=True)
         dims = [int(dim) for dim in attributes_of(op)["broadcast_dimensions"]]
         kept, wanted = list(range(len(dims))), [_exchanged(dim, rank) for dim in dims]
         if wanted != sorted(wanted):  # what repeats may be in any order
