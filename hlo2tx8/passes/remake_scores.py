@@ -17,7 +17,7 @@ A product along the rows has its scores turned, so that it goes along columns; w
 All elements are computed by the same instructions, so not a bit of the results changes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -38,7 +38,7 @@ from hlo2tx8.notes import add_notes
 from hlo2tx8.partitioner.equal_ops import erase_unread
 from hlo2tx8.partitioner.instruction import shape_of
 from hlo2tx8.passes.scores.find import DOT, Scores, are_shared, find_scores
-from hlo2tx8.passes.scores.rows import ScoreRows
+from hlo2tx8.passes.scores.rows import ScoreRows, in_shape
 from hlo2tx8.passes.scores.turned import NotTurnedError, Turned
 from hlo2tx8.schedule.costs import Costs, size_bytes
 
@@ -75,6 +75,14 @@ class _Remade:
     behind: list[Operation]
     in_memory: list[Operation]
 
+    def read_rows(self, copies: Mapping[SSAValue, SSAValue]) -> None:
+        """Lets it read these copies of what is known of rows, in the shapes that it read those in."""
+        for op in self.made:
+            for number, value in enumerate(op.operands):
+                if (copy := copies.get(value)) is not None:
+                    is_any = op.name == "stablehlo.reshape"  # reads any shape
+                    op.operands[number] = copy if is_any else in_shape(Expansion(op), copy, shape_of(value))
+
     def fuse(self, name: str) -> None:
         """Makes fusions of it: of each product of scores alone, but of the last one with what follows if no rows are reduced."""
         products = [op for op in self.made if op.name == DOT]
@@ -107,8 +115,7 @@ def _remake(block: Block, costs: Costs) -> list[str]:
         copies: dict[SSAValue, SSAValue] = {}
         again = [_made_again(op, scores.by_rows[op], by_rows[op], copies) for op in readers[1:] or readers]
         for op, own in zip(family, found, strict=True):
-            for made in own.made:
-                made.operands = [copies.get(value, value) if value in scores.made else value for value in made.operands]
+            own.read_rows({value: copy for value, copy in copies.items() if value in scores.made})
             _move_behind_rows([*own.made, *own.behind])
             Rewriter.replace_op(op, [], [own.behind[-1].results[0]])
         for own in again:

@@ -120,8 +120,12 @@ def _add_made(found: Scores, op: Operation) -> None:
     elif op.name == "stablehlo.reduce" and len(op.operands) == 2 and wide == [op.operands[0]]:
         if list(attributes_of(op)["dimensions"]) == [len(shape_of(wide[0])) - 1]:
             found.made[result] = None
-    elif op.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape") and not wide:
+    elif op.name == "stablehlo.reshape" and not wide:
         found.made[result] = None
+    elif op.name == "stablehlo.broadcast_in_dim" and not wide:
+        dims = list(attributes_of(op)["broadcast_dimensions"])
+        if dims == sorted(dims):  # else it transposes rows
+            found.made[result] = None
 
 
 def _add_reader(found: Scores, op: Operation) -> None:

@@ -1,6 +1,6 @@
 """What is known of each row of scores, in one shape: [*batches, rows], whichever dimensions of size 1 the module has it with."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -24,11 +24,11 @@ class ScoreRows:
         if op.name == "stablehlo.broadcast_in_dim" and op.operands[0] in known and self.are_spread(op):
             return self.spread(known[op.operands[0]], op)
         if prod(shape_of(result)) != prod(self.shape) or not any(value in known for value in op.operands):
-            return self.e.insert(op.clone(dict(known))).results[0]
+            return self._copied(op, known)
         if op.name in ("stablehlo.reshape", "stablehlo.broadcast_in_dim"):
             return self.of(known[op.operands[0]])
         if not is_elementwise(op):
-            return self.of(self.e.insert(op.clone(dict(known))).results[0])
+            return self.of(self._copied(op, known))
         operands = [self.of(known.get(value, value)) for value in op.operands]
         types = [self.e.like(result, self.shape)]
         new = op.create(operands=operands, result_types=types, properties=op.properties, attributes=op.attributes)
@@ -36,7 +36,12 @@ class ScoreRows:
 
     def of(self, value: SSAValue) -> SSAValue:
         """A value with an element per row in the shape of rows."""
-        return value if shape_of(value) == self.shape else self.e.emit("reshape", [value], self.e.like(value, self.shape))
+        return in_shape(self.e, value, self.shape)
+
+    def _copied(self, op: Operation, known: Mapping[SSAValue, SSAValue]) -> SSAValue:
+        """The result of the same instruction on values anew, in the shapes that it reads them in."""
+        given = {value: in_shape(self.e, known[value], shape_of(value)) for value in op.operands if value in known}
+        return self.e.insert(op.clone(given)).results[0]
 
     def are_spread(self, op: Operation) -> bool:
         """Does a broadcast repeat each row's element along the columns, and nothing else?"""
@@ -52,3 +57,8 @@ class ScoreRows:
         shape = [*batches, *((columns, rows) if is_turned else (rows, columns))]
         dims = int_array([*range(len(batches)), len(batches) + is_turned])
         return self.e.emit("broadcast_in_dim", [self.of(value)], self.e.like(op.results[0], shape), broadcast_dimensions=dims)
+
+
+def in_shape(e: Expansion, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+    """The same elements in another shape, if it is one."""
+    return value if shape_of(value) == tuple(shape) else e.emit("reshape", [value], e.like(value, shape))
