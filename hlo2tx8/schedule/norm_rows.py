@@ -13,9 +13,9 @@ from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.partitioner.instruction import tensor_type
 from hlo2tx8.schedule.costs import size_bytes
-from hlo2tx8.schedule.plan_row_group import moves_of_statistics, vector_cycles
 from hlo2tx8.schedule.row_group import RowGroupSplit
 from hlo2tx8.schedule.row_group_member import BLOCK, RowGroupMember, row_group_member
+from hlo2tx8.schedule.row_member_costs import moves_of_statistics, vector_cycles
 from hlo2tx8.schedule.work_split import Target
 
 MOST_STEPS = 12
