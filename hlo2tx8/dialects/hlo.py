@@ -7,9 +7,9 @@
 })
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -247,35 +247,32 @@ def decode_attributes(op: Operation) -> dict[str, Any]:
 
 def decode_attribute(value: Attribute) -> Any:
     """One attribute as a Python value; an attribute without one stays as it is."""
-    match value:
-        case DenseArrayBase():
-            numbers = cast(DenseArrayBase[IntegerType], value)
-            as_bool = numbers.elt_type.width.data == 1
-            return tuple(bool(v) if as_bool else int(v) for v in numbers.get_values())
-        case IntegerAttr():
-            if isinstance(value.type, IntegerType) and value.type.width.data == 1:
-                return bool(value.value.data)
-            return value.value.data
-        case FloatAttr():
-            return value.value.data
-        case StringAttr():
-            return value.data
-        case LiteralAttr():
-            return value.array
-        case ElementsAttr():
-            return value.array
-        case StructAttr() | OpaqueAttr() | IndexingMapAttr():
-            return value.data
-        case ArrayAttr():
-            return tuple(decode_attribute(v) for v in value.data)
-        case DictionaryAttr():
-            return {k: decode_attribute(v) for k, v in value.data.items()}
-        case SymbolRefAttr():
-            return value.string_value()
-        case UnitAttr():
-            return True
-        case _:
-            return value
+    decode = _DECODERS.get(type(value))
+    return value if decode is None else decode(value)
+
+
+def _decode_array(value: DenseArrayBase[Any]) -> tuple[int, ...] | tuple[bool, ...]:
+    as_bool = value.elt_type.width.data == 1
+    return tuple(bool(v) if as_bool else int(v) for v in value.get_values())
+
+
+def _decode_integer(value: IntegerAttr) -> int | bool:
+    is_bool = isinstance(value.type, IntegerType) and value.type.width.data == 1
+    return bool(value.value.data) if is_bool else value.value.data
+
+
+_DECODERS: Mapping[type[Attribute], Callable[[Any], Any]] = {
+    DenseArrayBase: _decode_array,
+    IntegerAttr: _decode_integer,
+    FloatAttr: lambda value: value.value.data,
+    **dict.fromkeys((StringAttr, StructAttr, OpaqueAttr, IndexingMapAttr), lambda value: value.data),
+    **dict.fromkeys((LiteralAttr, ElementsAttr), lambda value: value.array),
+    ArrayAttr: lambda value: tuple(map(decode_attribute, value.data)),
+    DictionaryAttr: lambda value: {key: decode_attribute(own) for key, own in value.data.items()},
+    SymbolRefAttr: lambda value: value.string_value(),
+    UnitAttr: lambda value: True,
+}
+"""By class of attribute: none of them has subclasses, and looking through them is what reading attributes took most of."""
 
 
 Hlo = Dialect(

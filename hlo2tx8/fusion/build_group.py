@@ -57,7 +57,8 @@ def _move_behind(group: GroupOp) -> None:
     for op in list(block.ops):
         if op is group:
             return
-        if not late.isdisjoint((*op.operands, *captured(op))):
+        is_isolated = isinstance(op, FusionOp | GroupOp)  # as its parameters say
+        if not late.isdisjoint(op.operands if is_isolated else (*op.operands, *captured(op))):
             late.update(op.results)
             op.detach()
             block.insert_op_after(op, place)

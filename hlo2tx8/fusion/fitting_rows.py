@@ -28,9 +28,10 @@ LIVE_PER_MEMBER = 3
 
 def first_of_too_many(block: Block, candidates: Sequence[FusionCandidate], costs: Costs) -> Operation | None:
     """The first reduction of a fusion in the block whose rows do not fit a step; None if all do."""
+    position = {op: number for number, op in enumerate(block.ops)}
     for candidate in candidates:
         if candidate.rows is not None and _is_large(candidate, costs):
-            members = [op for op in block.ops if op in candidate.members]
+            members = sorted(candidate.members, key=position.__getitem__)
             if not _fits(candidate, members, costs):
                 return next(op for op in members if is_reduction(op))
     return None

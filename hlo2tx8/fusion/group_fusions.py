@@ -18,7 +18,7 @@ and the attention that reads them, see `head_phases`.
 """
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from xdsl.context import Context
@@ -96,6 +96,20 @@ class _Link:
         return [arg for number, arg in enumerate(self.fusion.body.block.args) if number not in self.chained]
 
 
+@dataclass(frozen=True)
+class _Members:
+    """What fusions are as members of groups, each looked at once."""
+
+    target: Target
+    known: dict[FusionOp, RowGroupMember | str] = field(default_factory=dict[FusionOp, "RowGroupMember | str"])
+
+    def of(self, fusion: FusionOp) -> RowGroupMember | str:
+        """The member that a fusion is, or why it is none."""
+        if fusion not in self.known:
+            self.known[fusion] = row_group_member(fusion.body.block, self.target)
+        return self.known[fusion]
+
+
 def _blocks(module: ModuleOp, placed: Container[str]) -> Iterator[Block]:
     """The blocks of functions and of the control flow in them; not of `placed` ones, whose tiles cannot meet by themselves."""
     for function in module.body.block.ops:
@@ -109,16 +123,17 @@ def _chains(block: Block, target: Target) -> tuple[list[list[_Link]], list[str]]
     chains: list[list[_Link]] = []
     ends: list[str] = []
     taken: set[Operation] = set()
+    members = _Members(target)
     for op in block.ops:
         if not isinstance(op, FusionOp) or op in taken:
             continue
-        first = row_group_member(op.body.block, target)
+        first = members.of(op)
         if isinstance(first, str):
             ends.append(_end(op, first))
             continue
         chain = [_Link(op, first)]
-        while isinstance(link := _next(chain[-1], target), _Link) and link.fusion not in taken:
-            chain += _with_products_beside(link, chain[-1].fusion, taken, target)
+        while isinstance(link := _next(chain[-1], members), _Link) and link.fusion not in taken:
+            chain += _with_products_beside(link, chain[-1].fusion, taken, members)
         ends.append(_end(chain[-1].fusion, "its reader is in another group" if isinstance(link, _Link) else link))
         if not any(link.member.reductions and link.member.dot is None for link in chain):  # rows are what arithmetic is kept for
             chain = chain[next((n for n, link in enumerate(chain) if link.member.reductions), len(chain)) :]
@@ -130,15 +145,15 @@ def _chains(block: Block, target: Target) -> tuple[list[list[_Link]], list[str]]
     return chains, ends
 
 
-def _with_products_beside(link: _Link, before: FusionOp, taken: Container[Operation], target: Target) -> list[_Link]:
+def _with_products_beside(link: _Link, before: FusionOp, taken: Container[Operation], members: _Members) -> list[_Link]:
     """A link, behind other products of the same rows that it alone reads at its own rows, if it has a reduction of rows itself."""
     beside: list[_Link] = []
     for number, value in enumerate(link.fusion.operands):
         maker = value.owner
         if link.member.dot is not None or not isinstance(maker, FusionOp) or maker is before or maker in taken:
             continue
-        member = row_group_member(maker.body.block, target)
-        if isinstance(member, str) or member.dot is None or isinstance(found := _next(_Link(maker, member), target), str):
+        member = members.of(maker)
+        if isinstance(member, str) or member.dot is None or isinstance(found := _next(_Link(maker, member), members), str):
             continue
         if found.fusion is link.fusion and maker.parent is link.fusion.parent:
             beside.append(_Link(maker, member))
@@ -151,7 +166,7 @@ def _end(fusion: FusionOp, why: str) -> str:
     return Decision(What.NO_LINK, (Name(name_of_fusion(fusion)),), why=f"by rows: {why}").line()
 
 
-def _next(link: _Link, target: Target) -> "_Link | str":
+def _next(link: _Link, members: _Members) -> "_Link | str":
     """The only reader of a fusion's results, if it is a fusion of the same rows that reads each of them for itself, and not only
     arithmetic: that is for groups by bands. What has an element per row may be a result of the group. Else which of that is not
     so."""
@@ -166,7 +181,7 @@ def _next(link: _Link, target: Target) -> "_Link | str":
         return "its reader and others read what it has of rows"
     if not isinstance(reader, FusionOp) or reader.parent is not link.fusion.parent:
         return "its reader is no fusion of the same block"
-    member = row_group_member(reader.body.block, target)
+    member = members.of(reader)
     if isinstance(member, str):
         return f"its reader cannot be in one: {member}"
     if not member.reductions:

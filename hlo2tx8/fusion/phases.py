@@ -9,7 +9,7 @@ Each phase needs what all tiles made in the one before, so no step can have all 
 If that fits the scratchpad, %x is loaded once.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
@@ -31,8 +31,9 @@ def group_phases(block: Block, target: Target) -> list[str]:
     """Puts fusions of a block into groups of phases where that saves cycles; a line about each."""
     notes: list[str] = []
     taken: set[Operation] = set()
+    paths = _Paths(block)
     for value in sorted(_values(block), key=size_bytes, reverse=True):
-        phases = _phases(value)
+        phases = paths.phases(value)
         if len(phases) < 2 or not taken.isdisjoint(phases):
             continue
         share, saved = size_bytes(value) / target.rates.tiles, Costs(target.rates).transfer(value)
@@ -48,6 +49,7 @@ def group_phases(block: Block, target: Target) -> list[str]:
             notes.append(Decision(What.GROUP, names, why=why, saved=saved).line())
             taken.update(phases)
             build_group(phases, {"phases": UnitAttr()})
+            paths = _Paths(block)
     return notes
 
 
@@ -60,43 +62,64 @@ def _values(block: Block) -> Iterator[SSAValue]:
     return (value for value, count in read.items() if count > 1)
 
 
-def _phases(value: SSAValue) -> list[FusionOp]:
-    """The fusions that read a value or what is made of it, and of which a later reader of the value is made; in order of execution.
+class _Paths:
+    """Which operations of a block are made of which: sets of them are integers, with a bit for each by its number in the block."""
 
-    [] if something else lies between them, or one of them computes more than arithmetic and reductions.
-    """
-    readers = list(dict.fromkeys(use.operation for use in value.uses if isinstance(use.operation, FusionOp)))
-    behind = {op for reader in readers for op in _made_of(reader)}
-    last = [reader for reader in readers if reader in behind]
-    before = {op for reader in last for op in needed_by(reader)}
-    first = [reader for reader in readers if reader in before]
-    within = {*first, *last, *(op for op in before if op in behind)}
-    found = [op for op in within if isinstance(op, FusionOp)]
-    if len(found) < len(within) or len(found) > MOST_PHASES or any(op.parent is not found[0].parent for op in found):
-        return []
-    inside = [inner for op in found for inner in op.body.block.ops if inner is not op.body.block.last_op]
-    if not all(has_spec(inner.name) and kind_of(inner) in KINDS for inner in inside):
-        return []
-    block = found[0].parent_block() if found else None
-    return [op for op in block.ops if isinstance(op, FusionOp) and op in within] if block is not None else []
+    def __init__(self, block: Block) -> None:
+        self.ops = tuple(block.ops)
+        self.number = {op: number for number, op in enumerate(self.ops)}
+        readers = [{self._number(block, use.operation) for value in op.results for use in value.uses} for op in self.ops]
+        self.behind = [0] * len(self.ops)
+        self.before = [0] * len(self.ops)
+        for number in reversed(range(len(self.ops))):
+            for reader in readers[number]:
+                self.behind[number] |= self.behind[reader] | 1 << reader
+        for number in range(len(self.ops)):
+            for reader in readers[number]:
+                self.before[reader] |= self.before[number] | 1 << number
+
+    def phases(self, value: SSAValue) -> list[FusionOp]:
+        """The fusions that read a value or what is made of it, and of which a later reader of the value is made; in order of
+        execution. [] if something else lies between them, or one of them computes more than arithmetic and reductions."""
+        users = [use.operation for use in value.uses if isinstance(use.operation, FusionOp)]
+        fusions = [self.number[user] for user in users if user in self.number]
+        behind = _union(self.behind[number] for number in fusions)
+        readers = _union(1 << number for number in fusions)
+        last = readers & behind
+        before = _union(self.before[number] for number in self._in(last))
+        within = readers & before | last | before & behind
+        if within.bit_count() > MOST_PHASES:
+            return []
+        found = [self.ops[number] for number in self._in(within)]
+        phases = [op for op in found if isinstance(op, FusionOp)]
+        inside = [inner for op in phases for inner in op.body.block.ops if inner is not op.body.block.last_op]
+        is_plain = all(has_spec(inner.name) and kind_of(inner) in KINDS for inner in inside)
+        return phases if is_plain and len(phases) == len(found) else []
+
+    def _number(self, block: Block, op: Operation) -> int:
+        """Of an operation of the block, or of that in whose regions one is."""
+        own = block.find_ancestor_op_in_block(op)
+        assert own is not None
+        return self.number[own]
+
+    def _in(self, numbers: int) -> Iterator[int]:
+        """The numbers in a set, in order."""
+        return (number for number in range(numbers.bit_length()) if numbers >> number & 1)
 
 
-def _made_of(op: Operation) -> set[Operation]:
-    """The operations that read what an operation makes, or what those make."""
-    return _reached(op, lambda made: (use.operation for value in made.results for use in value.uses))
+def _union(sets: Iterable[int]) -> int:
+    found = 0
+    for own in sets:
+        found |= own
+    return found
 
 
 def needed_by(op: Operation) -> set[Operation]:
     """The operations that an operation is made of."""
-    return _reached(op, lambda made: (value.owner for value in made.operands if isinstance(value.owner, Operation)))
-
-
-def _reached(op: Operation, following: Callable[[Operation], Iterable[Operation]]) -> set[Operation]:
-    """The operations that follow an operation, or that follow those."""
     found: set[Operation] = set()
     pending = [op]
     while pending:
-        new = set(following(pending.pop())) - found
+        new = {value.owner for value in pending.pop().operands if isinstance(value.owner, Operation)} - found
         found |= new
         pending += new
     return found

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
@@ -80,10 +81,20 @@ def attributes_of(op: Operation) -> dict[str, Any]:
     return attributes
 
 
+_INDEXING: WeakKeyDictionary[Operation, tuple[tuple[Any, ...], Maps]] = WeakKeyDictionary()
+"""Of each op the maps that were asked for last, behind the types and attributes that they are of."""
+
+
 def operand_indexing(op: Operation) -> Maps:
     """Per operand the maps from an index of result 0 to the operand indices it depends on."""
+    asked = (op.results[0].type, *(value.type for value in op.operands), *op.properties.items(), *op.attributes.items())
+    known = _INDEXING.get(op)
+    if known is not None and known[0] == asked:
+        return known[1]
     spec = spec_of(op)
     if spec.indexing is None:
         raise CompileError("E1001", f"{op.name} has no indexing maps", origin=origin(op))
     operands = tuple(tensor_like(value.type) for value in op.operands)
-    return spec.indexing(attributes_of(op), tensor_like(op.results[0].type), operands)
+    maps = spec.indexing(attributes_of(op), tensor_like(op.results[0].type), operands)
+    _INDEXING[op] = asked, maps
+    return maps

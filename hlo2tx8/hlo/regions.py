@@ -24,6 +24,8 @@ def terminator_of(block: Block) -> Operation:
 
 def captured(op: Operation) -> list[SSAValue]:
     """The values of enclosing blocks that the op's regions use, in order of first use."""
+    if not op.regions:
+        return []
     inside: dict[SSAValue, None] = {}
     found: dict[SSAValue, None] = {}
     for inner in op.walk():

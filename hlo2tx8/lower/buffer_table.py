@@ -5,6 +5,7 @@ tx8.CGRATensor_ArithOp_V_VV_add dst(%a) a(%x) b(%y) n(128) fp32 {buffers = array
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from xdsl.dialects import func
@@ -61,9 +62,15 @@ def note_buffers(
         for a in allocs
     )
     function.attributes[ATTRIBUTE] = ArrayAttr(
-        DictionaryAttr({"name": StringAttr(name)} | {k: IntegerAttr(v, i64) for k, v in zip((*NUMBERS, *LIFE), row, strict=True)})
+        DictionaryAttr({"name": StringAttr(name)} | {k: _number_attr(v) for k, v in zip((*NUMBERS, *LIFE), row, strict=True)})
         for name, row in table
     )
+
+
+@lru_cache(maxsize=1 << 12)
+def _number_attr(number: int) -> IntegerAttr:
+    """Tables say the same few numbers again and again, and an attribute takes long to make."""
+    return IntegerAttr(number, i64)
 
 
 def _name(op: Instruction) -> str:
