@@ -27,7 +27,7 @@ from hlo2tx8.hlo.fingerprint import fingerprint
 from hlo2tx8.partitioner.contraction import is_contraction
 from hlo2tx8.schedule.contraction_split import ABOUT
 from hlo2tx8.schedule.costs import size_bytes
-from hlo2tx8.schedule.mesh_estimate import alternating_cycles
+from hlo2tx8.schedule.mesh_estimate import alternating_cycles, least_alternating_cycles
 from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.work_split import Residence, Target
 
@@ -77,15 +77,16 @@ def emit_product_phases(
     apart are estimated to be as fast.
     """
     notes = [] if notes is None else notes
-    fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
+    fusions = _fusions(group)
     adds, apart = any(map(reads_addend, fusions)), _cycles_apart(fusions, name, target)
+    matches = [matched(fusion, f"{name}_{number}", target) for number, fusion in enumerate(fusions)]
     slower: list[str] = []
-    rings = _rings(group, name, fusions, target)
+    rings = _rings(group, matches, target)
 
     def candidates() -> Iterator[Candidate[_Phases]]:
         for depth in DEPTHS:
-            of_each = zip(fusions, residences(group, fusions, target, depth), strict=True)
-            phases = [ways_of(op, f"{name}_{n}", replace(target, residence=own)) for n, (op, own) in enumerate(of_each)]
+            of_each = zip(matches, residences(group, fusions, target, depth), strict=True)
+            phases = [resident_ways(match, own) for match, own in of_each]
             if not all(phases):
                 continue
             of_one_step = [[way for way in ways if num_steps(way) == 1] for ways in phases]
@@ -105,7 +106,7 @@ def emit_product_phases(
 
     def sorted_candidates() -> list[Candidate[_Phases]]:
         cuts = [(parts, in_ring) for parts in (1, *PARTS) for in_ring in (False, True)]
-        in_turns = [own for parts, in_ring in cuts for own in _in_turns(group, name, fusions, target, parts, in_ring=in_ring)]
+        in_turns = [own for parts, in_ring in cuts for own in _in_turns(group, matches, target, parts, in_ring=in_ring)]
         found = [*candidates(), *(own for own in in_turns if own.estimate.cycles < ABOUT * apart or target.is_searched)]
         if target.is_searched and adds:
             found += [_brought(way) for way in found]  # of those that there are so far
@@ -161,15 +162,14 @@ def _brought(way: Candidate[_Phases]) -> Candidate[_Phases]:
     return replace(way, name=f"{way.name}, what is added comes early", choice=replace(way.choice, brings_early=True))
 
 
-def _rings(group: GroupOp, name: str, fusions: Sequence[FusionOp], target: Target) -> dict[int, Candidate[Match]]:
+def _rings(group: GroupOp, matches: Sequence[Match | None], target: Target) -> dict[int, Candidate[Match]]:
     """The ways to compute phases so that sums go around mesh rows at once, those that there are; none of two products, whose sums
     go around in turns."""
-    if len(fusions) == PAIR:
+    if len(matches) == PAIR:
         return {}
     found: dict[int, Candidate[Match]] = {}
-    for number, (fusion, stays) in enumerate(zip(fusions, residences(group, fusions, target, 0), strict=True)):
-        at_once = replace(target, residence=replace(stays, in_ring=True, is_at_once=True))
-        if stays.operands and (ways := ways_of(fusion, f"{name}_{number}", at_once)):
+    for number, (match, stays) in enumerate(zip(matches, residences(group, _fusions(group), target, 0), strict=True)):
+        if stays.operands and (ways := resident_ways(match, replace(stays, in_ring=True, is_at_once=True))):
             found[number] = ways[0]
     return found
 
@@ -196,11 +196,13 @@ def num_steps(way: Candidate[Match]) -> int:
 
 
 def _in_turns(
-    group: GroupOp, name: str, fusions: Sequence[FusionOp], target: Target, parts: int, *, in_ring: bool
+    group: GroupOp, matches: Sequence[Match | None], target: Target, parts: int, *, in_ring: bool
 ) -> Iterator[Candidate[_Phases]]:
-    """The ways to compute two products in so many parts of rows, in turns; sums of the second one may go around mesh rows."""
-    if len(fusions) != PAIR:
+    """The ways to compute two products in so many parts of rows, in turns; sums of the second one may go around mesh rows. Of each
+    depth the one that is estimated to be the fastest, and of those that take less of the scratchpad."""
+    if len(matches) != PAIR:
         return
+    fusions = _fusions(group)
     for depth in DEPTHS:
         both = residences(group, fusions, target, depth)
         if not both[0].keeps_result or not both[1].operands:
@@ -208,10 +210,9 @@ def _in_turns(
         made = size_bytes(fusions[0].results[0]) // target.rates.tiles
         kept = made * min(parts, 2) // parts
         stays = [replace(own, kept_bytes=kept, row_steps=parts, in_ring=in_ring) for own in both]
-        of_each = enumerate(zip(fusions, stays, strict=True))
-        ways = [ways_of(op, f"{name}_{number}", replace(target, residence=own)) for number, (op, own) in of_each]
+        ways = [resident_ways(match, own) for match, own in zip(matches, stays, strict=True)]
         made //= parts
-        found: list[Candidate[_Phases]] = []
+        best = small = None
         for mine, its in product(*ways):
             first, second = (way.choice.chosen[0][1].pace if isinstance(way.choice, GemmMatch) else None for way in (mine, its))
             if first is None or second is None:
@@ -224,21 +225,26 @@ def _in_turns(
             handed = made // first.alike + HANDED_BYTES if first.alike > 1 and in_turns else 0
             there = target.rows_bytes, target.rows_bytes if parts > 1 else 0
             spm_bytes = max(mine.estimate.spm_bytes + there[0], there[1] + its.estimate.spm_bytes) + kept + handed
-            if spm_bytes <= target.rates.spm_bytes:
+            bar = small if spm_bytes <= SMALL * target.rates.spm_bytes else best
+            is_hopeless = bar is not None and in_turns and least_alternating_cycles(first, second, parts) >= bar.estimate.cycles
+            if spm_bytes <= target.rates.spm_bytes and not is_hopeless:
                 apart = mine.estimate.cycles + its.estimate.cycles
                 estimate = Estimate(alternating_cycles(first, second, parts) if in_turns else apart, spm_bytes)
                 rows = f"{parts} parts of rows in turns, " if parts > 1 else "in turns, " if in_turns else ""
                 title = f"{rows}{'sums around mesh rows, ' if in_ring else ''}panels at most {depth} deep"
-                found.append(Candidate(title, estimate, _Phases([mine, its], parts, in_ring, in_turns), is_rough=True))
-        found.sort(key=lambda own: own.estimate.cycles)
-        small = [own for own in found if own.estimate.spm_bytes <= SMALL * target.rates.spm_bytes]
-        yield from found[:1]
-        yield from (replace(own, name=f"{own.name}, smaller") for own in small[:1] if own is not found[0])
+                own = Candidate(title, estimate, _Phases([mine, its], parts, in_ring, in_turns), is_rough=True)
+                best = own if best is None or estimate.cycles < best.estimate.cycles else best
+                if spm_bytes <= SMALL * target.rates.spm_bytes:
+                    small = own if small is None or estimate.cycles < small.estimate.cycles else small
+        if best is not None:
+            yield best
+        if small is not None and small is not best:
+            yield replace(small, name=f"{small.name}, smaller")
 
 
 def runs_of_products(group: GroupOp, target: Target) -> list[list[FusionOp]]:
     """The fusions of a group in runs that may be groups of phases: those that cannot be one step on the mesh are alone."""
-    fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
+    fusions = _fusions(group)
     if len(fusions) == PAIR:
         return [fusions]
     runs: list[list[FusionOp]] = []
@@ -273,11 +279,28 @@ def residences(group: GroupOp, fusions: Sequence[FusionOp], target: Target, dept
     return found
 
 
-def ways_of(fusion: FusionOp, name: str, target: Target) -> list[Candidate[Match]]:
-    """The ways to compute a fusion with a product on the matrix engine, the best first; none if it is not one."""
+def matched(fusion: FusionOp, name: str, target: Target) -> Match | None:
+    """A fusion with a product as the matrix engine computes it; None if it is not one."""
     hero = next((hero for hero in heroes(fusion) if hero.kind == "gemm"), None)
     found = GemmEmitter().match(Fusion(fusion, name, hero, target)) if hero is not None else None
-    return list(next(GemmEmitter().candidates(found), ())) if isinstance(found, Match) else []
+    return found if isinstance(found, Match) else None
+
+
+def resident_ways(match: Match | None, residence: Residence | None) -> list[Candidate[Match]]:
+    """The ways to compute a product beside what stays with the tiles, the best first; what it is was found without that."""
+    if match is None:
+        return []
+    target = replace(match.fusion.target, residence=residence)
+    return list(next(GemmEmitter().candidates(replace(match, fusion=replace(match.fusion, target=target))), ()))
+
+
+def ways_of(fusion: FusionOp, name: str, target: Target) -> list[Candidate[Match]]:
+    """The ways to compute a fusion with a product on the matrix engine, the best first; none if it is not one."""
+    return resident_ways(matched(fusion, name, target), target.residence)
+
+
+def _fusions(group: GroupOp) -> list[FusionOp]:
+    return [op for op in group.body.block.ops if isinstance(op, FusionOp)]
 
 
 def _inside(fusion: FusionOp) -> list[Operation]:

@@ -1,6 +1,7 @@
 """Simplification of index expressions over known ranges of their variables."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import gcd
 from typing import TypeAlias
 
@@ -30,6 +31,11 @@ def range_of(expr: Expr, dims: Ranges, syms: Ranges) -> Interval:
 
 def simplify_expr(expr: Expr, dims: Ranges, syms: Ranges) -> Expr:
     """An equal expression over the given ranges with fewer floordiv and mod, sums in canonical order."""
+    return _known_simple(expr, tuple(dims), tuple(syms))
+
+
+@lru_cache(maxsize=1 << 16)
+def _known_simple(expr: Expr, dims: tuple[Interval, ...], syms: tuple[Interval, ...]) -> Expr:
     return Simplifier(dims, syms).simplify(expr)
 
 

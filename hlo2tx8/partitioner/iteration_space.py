@@ -21,6 +21,7 @@ from hlo2tx8.indexing import (
     IndexingMap,
     Interval,
     Mod,
+    Simplifier,
     Sym,
     delinearize,
     simplify_expr,
@@ -117,13 +118,12 @@ def _substitute_dims(expr: Expr, dims: Sequence[Expr]) -> Expr:
 
 
 _SYMBOLS = tuple(Sym(i) for i in range(64))
-_ANY = Interval(0, (1 << 31) - 1)
+_ANY = (Interval(0, (1 << 31) - 1),) * len(_SYMBOLS)
 
 
 def _simplified(exprs: Sequence[Expr], sizes: Sequence[int]) -> list[Expr]:
-    dims = [Interval(0, size - 1) for size in sizes]
-    simple = (simplify_expr(expr, dims, [_ANY] * len(_SYMBOLS)) for expr in exprs)
-    return list(dict.fromkeys(simple))
+    simplifier = Simplifier([Interval(0, size - 1) for size in sizes], _ANY)
+    return list(dict.fromkeys(map(simplifier.simplify, exprs)))
 
 
 def _compound_terms(expr: Expr) -> list[FloorDiv | Mod]:

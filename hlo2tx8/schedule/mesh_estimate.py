@@ -186,6 +186,12 @@ def alternating_cycles(first: Pace, second: Pace, parts: int) -> float:
     return cycles + first.start + (2 * parts - 1) * second.start + second.end
 
 
+def least_alternating_cycles(first: Pace, second: Pace, parts: int) -> float:
+    """Cycles that `alternating_cycles` is at least: all turns, as if nothing followed them."""
+    turns = first.turns + (first.alike - 1) * first.others + second.turns * second.alike
+    return parts * turns + first.start + (2 * parts - 1) * second.start + second.end
+
+
 def _made_late(work: ContractionWork, rates: Rates, depth: int, turns: int) -> float:
     """The part of the turns in which tiles may still make the rows that a product reads."""
     if not work.rows_stay or work.in_ring or not is_interleaved(work, rates, depth):

@@ -136,11 +136,12 @@ def resident_blockings(
         if work.in_ring:
             more = steps_alike(part, rates, box)[0] * SUM_BYTES
             own = replace(work, kept_once=work.kept_once + more, kept_bytes=work.kept_bytes + more)
-        found += [blocking for ways in _deep(part, own, rates, room, box, None) for blocking in ways]
+        depths = [depth for depth in DEPTHS if depth <= residence.most_depth]
+        found += [blocking for ways in _deep(part, own, rates, room, box, None, depths) for blocking in ways]
     if work.in_ring:
         found = [own for own in found if (work.depth // rates.mesh_columns) // own.depth >= LEAST_SLOTS]
     least = LEAST_SLOTS if residence.row_steps > 1 else 1  # panels: what follows other products goes into a loop over all but one
-    found = [own for own in found if own.depth <= residence.most_depth and -(-work.depth // own.depth) >= least]
+    found = [own for own in found if -(-work.depth // own.depth) >= least]
     if work.has_rows and residence.row_steps > 1:
         found = [own for own in found if own.depth == BLOCK]
     if work.rows_stay:
@@ -274,10 +275,11 @@ def _deep(
     spm_bytes: int,
     box: tuple[int, ...],
     tail: ContractionPart | None,
+    depths: Sequence[int] = DEPTHS,
 ) -> Iterator[list[Blocking]]:
     """The depths of panels of a box with which it fits: of each the ways to keep panels, the best first."""
     unit, (rows, columns) = block_width(work.operand_bytes), sides_of(part, box)
-    for depth in DEPTHS:
+    for depth in depths:
         if depth > work.depth or (depth % unit and unit % depth) or (work.is_added_apart and depth > EXACT_DEPTH):
             continue
         if work.lines and not _is_convolved(part, work, box, depth):
