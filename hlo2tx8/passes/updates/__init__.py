@@ -1,0 +1,1 @@
+"""Scatters: where their updates go, and what they become."""
