@@ -87,6 +87,7 @@ from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
 from hlo2tx8.passes.offset_behind_scale import OffsetBehindScalePass
 from hlo2tx8.passes.order_filters import OrderFiltersPass
 from hlo2tx8.passes.raise_precision import RaisePrecisionPass
+from hlo2tx8.passes.read_before_arithmetic import ReadBeforeArithmeticPass
 from hlo2tx8.passes.ready_updates import ReadyUpdatesPass
 from hlo2tx8.passes.recognize_coarse import RecognizeCoarsePass
 from hlo2tx8.passes.remake_scores import RemakeScoresPass
@@ -161,6 +162,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandComplexPass(), after=Level.HLO),
     Stage(DropUnitDimensionsPass(), after=Level.HLO, is_optional=True),
     Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),
+    Stage(ReadBeforeArithmeticPass(), after=Level.HLO, is_optional=True),
     Stage(JoinUpdatesPass(), after=Level.HLO, is_optional=True),
     Stage(InterleavePartsPass(), after=Level.HLO, is_optional=True),
     Stage(OffsetBehindScalePass(), after=Level.HLO, is_optional=True, reassociates=True),

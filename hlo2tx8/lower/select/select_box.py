@@ -1,5 +1,6 @@
 """One box of vector operations as instructions on virtual SPM buffers."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import prod
@@ -24,7 +25,7 @@ from hlo2tx8.lower.select.place_of_extreme import PlaceOfExtreme, places_of_extr
 from hlo2tx8.lower.select.resident import Resident, is_resident
 from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Places, Walk, load_rows, read_scalar, same_in_all_steps
 from hlo2tx8.lower.select.select_dot import select_dot, select_sums_loop
-from hlo2tx8.lower.select.select_index import index_vector, mask
+from hlo2tx8.lower.select.select_index import NUMBERS, index_vector, mask
 from hlo2tx8.lower.select.select_join import select_join_at
 from hlo2tx8.lower.select.select_loop import select_loop
 from hlo2tx8.lower.select.select_memory import (
@@ -219,7 +220,19 @@ class BoxSelector(Selector):
         operands = [self.operand(o) for o in op.operands]
         as_format = storage_format if is_move(op) else format_of
         formats = [as_format(o.type) for o in op.operands]
-        self.vectors[result] = choose(self, op, operands, formats, as_format(result.type))
+        if not self._is_same_in_all_steps(operands):
+            self.vectors[result] = choose(self, op, operands, formats, as_format(result.type))
+            return
+        same = self.in_prologue(lambda: self.buffer(choose(self, op, operands, formats, as_format(result.type))))
+        self.hoisted[NUMBERS, same] = same
+        self.vectors[result] = same
+
+    def _is_same_in_all_steps(self, operands: Sequence[Operand]) -> bool:
+        """Are operands constants and numbers of lanes that were written before the steps, at least one of these? Steps may write to
+        other vectors from before."""
+        numbers = [buffer for key, buffer in self.hoisted.items() if key[0] == NUMBERS]
+        before = [o for o in operands if isinstance(o, SSAValue) and any(o is buffer for buffer in numbers)]
+        return bool(before) and not self.step.valid and all(o in before or isinstance(o, Splat) for o in operands)
 
     def _fits_regions(self, op: Operation, lanes: LanesMeant) -> bool:
         """Are lanes of such an operation's condition told by numbers? Not where one lane stands for all that are joined."""

@@ -14,6 +14,9 @@ from hlo2tx8.lower.element_format import Splat, Vector, format_of
 from hlo2tx8.lower.select.select_memory import Clip, clipped_box, iota_sum, lane_terms, place
 from hlo2tx8.lower.select.selector import Selector
 
+NUMBERS = "numbers"
+"""First in the keys of what is hoisted that no step writes to."""
+
 
 def mask(s: Selector, op: vec.MaskOp) -> SSAValue:
     """PRED ones in the lanes of a mask's bounds, else zeros."""
@@ -38,6 +41,8 @@ def _index_expr(s: Selector, expr: Expr, m: IndexingMap, ivs: Sequence[SSAValue]
     affine = lane_terms(s.step, expr)
     if affine is not None:
         base, terms = affine
+        if isinstance(base, Const) and not any(isinstance(size, SSAValue) for term in terms for size in term):
+            return _same_in_all_steps(s, base.value, terms, fmt)
         return iota_sum(s.step, s.step.count(), _scalar(s, base, m, ivs), terms, fmt)
     match expr:
         case Add():
@@ -57,6 +62,15 @@ def _index_expr(s: Selector, expr: Expr, m: IndexingMap, ivs: Sequence[SSAValue]
     dst = s.step.alloc(fmt)
     s.step.insert(kind.make(fmt=fmt, dst=dst, a=lhs, b=rhs, n=s.step.count(), origin=s.step.origin))
     return dst
+
+
+def _same_in_all_steps(s: Selector, start: int, terms: Sequence[tuple[Size, Size, Size]], fmt: Format) -> SSAValue:
+    """Numbers of lanes that no step changes, written once, before the steps."""
+    count = s.step.num_lanes
+    key = (NUMBERS, count, start, *terms, fmt)
+    if key not in s.hoisted:
+        s.hoisted[key] = s.in_prologue(lambda: iota_sum(s.step, count, start, terms, fmt))
+    return s.hoisted[key]
 
 
 def _scalar(s: Selector, base: Expr, m: IndexingMap, ivs: Sequence[SSAValue]) -> Size:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects.builtin import IntegerAttr, TensorType, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i1, i32, i64
 from xdsl.ir import SSAValue
 
 from hlo2tx8.builders.expansion import int_array
 from hlo2tx8.device.rates import Rates
+from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.constants import Array
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.passes.updates.build import Updates
@@ -16,6 +17,8 @@ from hlo2tx8.schedule.join_lines import INDEX_BYTES
 
 MOST_CHOICES = 4
 """Updates of a line: each is compared with all places of it."""
+EXACT_NUMBERS = 1 << 24
+"""f32 has all integers up to here; larger ones, and what is no place, stay larger or negative in it."""
 PASSES = 3
 """Of vectors of numbers for a choice: to compare, to choose, and to join."""
 
@@ -38,6 +41,7 @@ class Choices(Updates):
         shape, count = type_.get_shape(), self.walk.num_updates
         lines, columns = range(len(first)), range(len(shape) - len(behind), len(shape))
         index, updates, number = self.places(), self.updates(count), self._numbers(shape)
+        index = self.converted(index, as_tensor(number.type).element_type)
         found = self.constant(start, shape)
         for update in range(count):
             place = self._spread(self._picked(self.reshaped(index, (*first, count)), len(first), update), lines, shape)
@@ -54,11 +58,12 @@ class Choices(Updates):
         return found
 
     def _numbers(self, shape: Sequence[int]) -> SSAValue:
-        """Of each element the number of its place in its line, s32."""
+        """Of each element the number of its place in its line, in f32 where that has them all: the vector engine compares that."""
         first, places, _ = self.walk.sizes
+        element = f32 if prod(places) < EXACT_NUMBERS else i32
         if len(places) == 1:
-            return self.emit("iota", [], TensorType(i32, shape), iota_dimension=IntegerAttr(len(first), i64))
-        counted = self.emit("iota", [], TensorType(i32, (prod(places),)), iota_dimension=IntegerAttr(0, i64))
+            return self.emit("iota", [], TensorType(element, shape), iota_dimension=IntegerAttr(len(first), i64))
+        counted = self.emit("iota", [], TensorType(element, (prod(places),)), iota_dimension=IntegerAttr(0, i64))
         return self._spread(self.reshaped(counted, places), range(len(first), len(first) + len(places)), shape)
 
     def _joined(self, old: SSAValue, new: SSAValue) -> SSAValue:
