@@ -301,7 +301,30 @@ def updates() -> Iterator[Workload]:
     yield Workload("gradient of an embedding f32", lambda g, i: jnp.zeros((30522, 768)).at[i].add(g), words)
 
 
-GROUPS = (streaming, statistics, products, convolutions, orders, gradients, recurrent, indexed, updates)
+def losses() -> Iterator[Workload]:
+    """Cross entropies of 2048 tokens and 8192 words, by the words' numbers: a value, and with it the gradient of the logits."""
+
+    def taken(x: jax.Array, words: jax.Array) -> jax.Array:
+        return -jnp.take_along_axis(jax.nn.log_softmax(x.astype(F32)), words[:, None], 1).mean()
+
+    def indexed_by_rows(x: jax.Array, words: jax.Array) -> jax.Array:
+        return -jax.nn.log_softmax(x.astype(F32))[jnp.arange(len(words)), words].mean()
+
+    def apart(x: jax.Array, words: jax.Array) -> jax.Array:
+        x = x.astype(F32)
+        return (jax.nn.logsumexp(x, -1) - jnp.take_along_axis(x, words[:, None], 1)[:, 0]).mean()
+
+    for dtype in (BF16, F32):
+        logits = array(2048, 8192, dtype=dtype), array(2048, dtype=INT32)
+        for loss in (taken, indexed_by_rows, apart):
+            yield Workload(f"cross entropy {loss.__name__} {NAMES[dtype]}", loss, logits)
+            yield Workload(f"cross entropy {loss.__name__} {NAMES[dtype]} and gradient", jax.value_and_grad(loss), logits)
+    experts = array(4096, 64), array(4096, 2, dtype=INT32)
+    gates = jax.grad(lambda x, i: (jnp.take_along_axis(jax.nn.softmax(x), i, 1) ** 2).sum())
+    yield Workload("gradient of the gates of 2 of 64 experts", gates, experts)
+
+
+GROUPS = (streaming, statistics, products, convolutions, orders, gradients, recurrent, indexed, updates, losses)
 
 
 def measured(workload: Workload) -> tuple[float, str]:

@@ -46,6 +46,7 @@ from hlo2tx8.partitioner.instruction import (
     is_elemental,
     is_free,
     is_read_as_a_whole,
+    is_read_one_by_one,
     is_slice,
     is_splat_constant,
     shape_of,
@@ -75,6 +76,12 @@ def find_candidates(block: Block, costs: Costs, start: int = 0) -> tuple[list[Fu
         if (op := first_of_too_many(block, found, costs)) is None:
             return found, (*reversed(walk.decisions), *merged)
         apart.add(op)
+
+
+def _is_of_rows(op: Operation, candidate: FusionCandidate) -> bool:
+    """Has an instruction an element for each row that a candidate's reductions go over? It is computed once per row then."""
+    rows = candidate.rows
+    return rows is not None and shape_of(op.results[0]) == tuple(n for d, n in enumerate(rows.shape) if d not in rows.reduced)
 
 
 @dataclass
@@ -246,8 +253,10 @@ class _CandidateWalk:
                 return "" if self._stays_affine(op, use, rows) else "its reads would not be affine"
             if len(op.results) > 1 or use.map is not None:
                 return rows
+        if is_read_one_by_one(op) and self.costs.alone(op, candidate.root) > self.costs.saved(op, 1, 1):
+            return "it is read element by element, and few tiles have work there"
         times = prod(shape_of(candidate.root.results[0])) / max(1, prod(shape_of(op.results[0]))) if use.scope is None else 1.0
-        if times > 1 and is_of_index(op):
+        if times > 1 and (is_of_index(op) or _is_of_rows(op, candidate)):
             times = 1.0
         if (lost := self.costs.repeated(op, times)) > (saved := self.costs.saved(op, 1, 1)):
             return f"it would be computed {times:.0f} times: costs {lost:.0f} cycles, saves {saved:.0f}"

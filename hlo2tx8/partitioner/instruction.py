@@ -65,6 +65,11 @@ def is_inlined_constant(op: Operation) -> bool:
     return op.name in CONSTANTS
 
 
+def is_read_one_by_one(op: Operation) -> bool:
+    """True if run-time values say for each element of the result, or each run of them, where it is read."""
+    return has_spec(op.name) and kind_of(op) is Kind.INDEXED and not is_view(op) and not is_slice(op)
+
+
 def is_splat_constant(op: Operation) -> bool:
     """Is it a constant whose elements are all the same?"""
     return op.name in CONSTANTS and is_splat_literal(op)

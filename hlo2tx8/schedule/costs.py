@@ -61,6 +61,12 @@ class Costs:
         size = max(map(size_bytes, (*op.operands, *op.results)), default=0) if on_core else 0
         return max(0.0, times - 1) * size / (self.rates.tiles * self.rates.kernel_core)
 
+    def alone(self, op: Operation, root: Operation) -> float:
+        """What reading each element of an instruction's result by itself takes longer in a fusion with that root, whose elements
+        may be fewer than tiles."""
+        elements, busy = (max(1, prod(tensor_type(own.results[0]).get_shape())) for own in (op, root))
+        return elements * self.rates.transfer_start * (1 / min(busy, self.rates.tiles) - 1 / self.rates.tiles)
+
     def products(self, dot: Operation) -> float:
         """What the matrix engines of all tiles take for a dot."""
         rate = self.rates.int8_products if self.width(dot.operands[0]) == 1 else self.rates.products

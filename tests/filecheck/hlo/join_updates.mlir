@@ -73,3 +73,26 @@ func.func @kept(%0: tensor<900000xf32>, %1: tensor<200xf32>, %2: tensor<200xi32>
 // CHECK:      func.func @kept(
 // CHECK-NOT:    hlo.join_at
 // CHECK:        func.return
+
+// -----
+
+// An update of each of equal elements' lines is chosen by whoever reads the result, where its number is that of the place.
+
+func.func @chosen(%0: tensor<40xf32>, %1: tensor<40x1xi32>) -> tensor<40x90xf32> {
+  %2 = "stablehlo.constant"() <{value = #hlo.literal<"float32", [], "AAAAAA==">}> : () -> tensor<f32>
+  %3 = "stablehlo.broadcast_in_dim"(%2) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<40x90xf32>
+  %4 = "hlo.write_at"(%3, %0, %1) <{map = #xla.indexing_map<"(d0) -> (d0, 0), domain: d0 in [0, 39]">, index_maps = [#xla.indexing_map<"(d0) -> (d0, 0), domain: d0 in [0, 39]">], dims = array<i64: 1>, rooms = array<i64: 89>, in_order = array<i64: 0>}> ({
+  ^bb0(%5: tensor<f32>, %6: tensor<f32>):
+    %7 = "stablehlo.add"(%5, %6) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%7) : (tensor<f32>) -> ()
+  }) : (tensor<40x90xf32>, tensor<40xf32>, tensor<40x1xi32>) -> tensor<40x90xf32>
+  func.return %4 : tensor<40x90xf32>
+}
+
+// CHECK:      func.func @chosen(%[[U:.*]]: tensor<40xf32>, %[[I:.*]]: tensor<40x1xi32>)
+// CHECK:        %[[NUMBERS:.*]] = "stablehlo.iota"() <{iota_dimension = 1 : i64}> : () -> tensor<40x90xf32>
+// CHECK:        "stablehlo.convert"(%[[I]])
+// CHECK:        %[[ADDED:.*]] = "stablehlo.add"(%{{.*}}, %{{.*}}) : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+// CHECK-NEXT:   %[[NEW:.*]] = "stablehlo.broadcast_in_dim"(%[[ADDED]])
+// CHECK-NEXT:   %[[THERE:.*]] = "stablehlo.compare"(%[[NUMBERS]], %{{.*}}) <{comparison_direction = "EQ"}>
+// CHECK-NEXT:   "stablehlo.select"(%[[THERE]], %[[NEW]], %{{.*}})
