@@ -86,6 +86,7 @@ from hlo2tx8.passes.join_updates import JoinUpdatesPass
 from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
 from hlo2tx8.passes.offset_behind_scale import OffsetBehindScalePass
 from hlo2tx8.passes.order_filters import OrderFiltersPass
+from hlo2tx8.passes.order_scores import OrderScoresPass
 from hlo2tx8.passes.raise_precision import RaisePrecisionPass
 from hlo2tx8.passes.read_before_arithmetic import ReadBeforeArithmeticPass
 from hlo2tx8.passes.ready_updates import ReadyUpdatesPass
@@ -162,6 +163,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandComplexPass(), after=Level.HLO),
     Stage(DropUnitDimensionsPass(), after=Level.HLO, is_optional=True),
     Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),
+    Stage(OrderScoresPass(), after=Level.HLO, is_optional=True),
     Stage(ReadBeforeArithmeticPass(), after=Level.HLO, is_optional=True),
     Stage(JoinUpdatesPass(), after=Level.HLO, is_optional=True),
     Stage(InterleavePartsPass(), after=Level.HLO, is_optional=True),

@@ -7,18 +7,22 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from hlo2tx8.builders.expansion import Expansion, conv_numbers, int_array
+from hlo2tx8.builders.expansion import Expansion, conv_numbers, dot_numbers, int_array
 from hlo2tx8.dialects.literal import ElementsAttr, LiteralAttr
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.convolution import numbers_of
+from hlo2tx8.hlo.ops.dot import numbers_of as numbers_of_dot
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
 from hlo2tx8.passes.dimensions.alike import BY_DIMENSION, MADE_IN_ANY_ORDER, OF_DIMENSIONS, READ_IN_ANY_ORDER, alike
-from hlo2tx8.passes.dimensions.channels_last import Order, reads_in_order
+from hlo2tx8.passes.dimensions.channels_last import Order
+from hlo2tx8.passes.dimensions.scores import DOT, MADE_AROUND_PRODUCTS, READ_AROUND_PRODUCTS
 
 
-def reorder(block: Block, orders: Mapping[SSAValue, Order]) -> None:
-    """Gives the dimensions of these tensors their new order, and transposes what others make or read in the old one."""
-    reordering, ops = _Reordering(orders), tuple(block.ops)
+def reorder(block: Block, orders: Mapping[SSAValue, Order], *, with_products: bool = False) -> None:
+    """Gives the dimensions of these tensors their new order, and transposes what others make or read in the old one; products are
+    such others, or make and read new orders too, and broadcasts read them."""
+    makers, readers = (MADE_AROUND_PRODUCTS, READ_AROUND_PRODUCTS) if with_products else (MADE_IN_ANY_ORDER, READ_IN_ANY_ORDER)
+    reordering, ops = _Reordering(orders, makers, readers), tuple(block.ops)
     reordering.take(block.args, Expansion(ops[0]))
     for op in ops:
         reordering.visit(op, block)
@@ -28,10 +32,12 @@ def reorder(block: Block, orders: Mapping[SSAValue, Order]) -> None:
 
 @dataclass
 class _Reordering:
-    """The new `orders` of tensors, by which a new dimension is an old one; the tensors that took the place of others (`moved`), and
-    the ops that have been `replaced`."""
+    """The new `orders` of tensors, by which a new dimension is an old one; ops that make and read tensors in any order; the tensors
+    that took the place of others (`moved`), and the ops that have been `replaced`."""
 
     orders: Mapping[SSAValue, Order]
+    makers: tuple[str, ...]
+    readers: tuple[str, ...]
     moved: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     replaced: list[Operation] = field(default_factory=list[Operation])
 
@@ -43,21 +49,25 @@ class _Reordering:
         """Puts an op on reordered tensors in the place of one that reads or makes what has another order now."""
         own = [value for value in op.results if value in self.orders]
         reads = any(value in self.orders for value in op.operands)
-        if own and not alike(op) and op.name not in MADE_IN_ANY_ORDER:
+        if own and not alike(op) and op.name not in self.makers:
             assert op.next_op is not None
             self.take(own, Expansion(op.next_op))
-        elif own or (reads and op.name in READ_IN_ANY_ORDER):
+        elif own or (reads and op.name in self.readers):
             e = Expansion(op)
             for value, new in zip(tuple(op.results), _FORMS.get(op.name, _Reordering.rebuilt)(self, e, op), strict=True):
                 if value not in self.orders:
                     value.replace_all_uses_with(new)
                     continue
                 self.moved[value] = new
-                if any(reads_in_order(use.operation, block) for use in value.uses):
+                if any(self._reads_in_order(use.operation, block) for use in value.uses):
                     order = self.orders[value]
                     back = e.transpose(new, [order.index(d) for d in range(len(order))])
-                    value.replace_uses_with_if(back, lambda use: reads_in_order(use.operation, block))
+                    value.replace_uses_with_if(back, lambda use: self._reads_in_order(use.operation, block))
             self.replaced.append(op)
+
+    def _reads_in_order(self, op: Operation, block: Block) -> bool:
+        """Does an op need what it reads in the order that the block has it?"""
+        return op.parent is not block or (op.name not in self.readers and not alike(op))
 
     def now(self, value: SSAValue) -> SSAValue:
         """The tensor that took the place of another one."""
@@ -101,8 +111,9 @@ class _Reordering:
 
     def broadcast(self, e: Expansion, op: Operation) -> Sequence[SSAValue]:
         """A broadcast of what has its dimensions in the order of the result's."""
-        places = [self.place(op.results[0], int(d)) for d in attributes_of(op)["broadcast_dimensions"]]
-        source = e.transpose(op.operands[0], sorted(range(len(places)), key=places.__getitem__))
+        source, dims = op.operands[0], [int(d) for d in attributes_of(op)["broadcast_dimensions"]]
+        places = [self.place(op.results[0], dims[d]) for d in self.order(source)]
+        source = e.transpose(self.now(source), sorted(range(len(places)), key=places.__getitem__))
         return [e.emit("broadcast_in_dim", [source], self.type(op.results[0]), broadcast_dimensions=int_array(sorted(places)))]
 
     def transpose(self, e: Expansion, op: Operation) -> Sequence[SSAValue]:
@@ -138,6 +149,31 @@ class _Reordering:
         )
         return self._like(e, op, {**op.properties, "dimension_numbers": conv_numbers(numbers)}, [self.type(result)])
 
+    def product(self, e: Expansion, op: Operation) -> Sequence[SSAValue]:
+        """A product whose result has another order; an operand is transposed where its rows are to be made in another one."""
+        numbers, order = numbers_of_dot(attributes_of(op)), self.order(op.results[0])
+        batches = order[: len(numbers[0])]
+        sides: list[SSAValue] = []
+        found: list[list[int]] = [[], [], [], []]
+        first = len(batches)
+        for side, value in enumerate(op.operands):
+            batch, added = [numbers[side][d] for d in batches], numbers[2 + side]
+            rows = [d for d in range(len(shape_of(value))) if d not in (*batch, *added)]
+            wanted = [rows[d - first] for d in order if first <= d < first + len(rows)]
+            first += len(rows)
+            places = [self.place(value, d) for d in wanted]
+            if places == sorted(places):
+                sides.append(self.now(value))
+                found[side], found[2 + side] = [self.place(value, d) for d in batch], [self.place(value, d) for d in added]
+                continue
+            sides.append(e.transpose(self.now(value), [self.place(value, d) for d in (*batch, *wanted, *added)]))
+            found[side] = list(range(len(batch)))
+            found[2 + side] = list(range(len(batch) + len(wanted), len(batch) + len(wanted) + len(added)))
+        properties = {**op.properties, "dot_dimension_numbers": dot_numbers(*found)}
+        new = type(op).create(operands=sides, result_types=[self.type(op.results[0])], properties=properties)
+        new.attributes |= op.attributes
+        return e.insert(new).results
+
     def _like(
         self, e: Expansion, op: Operation, properties: Mapping[str, Attribute], types: Sequence[Attribute]
     ) -> Sequence[SSAValue]:
@@ -152,6 +188,7 @@ _FORMS: dict[str, Callable[[_Reordering, Expansion, Operation], Sequence[SSAValu
     "stablehlo.broadcast_in_dim": _Reordering.broadcast,
     "stablehlo.constant": _Reordering.constant,
     "stablehlo.convolution": _Reordering.convolution,
+    DOT: _Reordering.product,
     "stablehlo.iota": _Reordering.iota,
     "stablehlo.reduce": _Reordering.reduce,
     "stablehlo.transpose": _Reordering.transpose,

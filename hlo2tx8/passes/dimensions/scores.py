@@ -1,0 +1,134 @@
+"""Which order of dimensions the scores of attention get, where queries share keys and scores are transposed on their way.
+
+    %0 = dot_general %q, %k        [batch, heads, tokens, group, tokens of keys]
+    %1 = transpose %0              [group, batch, heads, tokens, tokens of keys], all that softmax computes
+    %2 = dot_general %v, %1        batches: batch, heads
+
+A product makes its batches first, then the other dimensions of each side in the order they have there; one that reads scores wants
+its batches first, and what it adds up last. An order that suits both has no transpose between them.
+"""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.hlo.ops.dot import numbers_of
+from hlo2tx8.partitioner.instruction import shape_of
+from hlo2tx8.passes.dimensions.alike import LEAST_RANK, MADE_IN_ANY_ORDER, READ_IN_ANY_ORDER, alike, sets_alike
+from hlo2tx8.passes.dimensions.channels_last import MOVED, Order
+from hlo2tx8.schedule.costs import size_bytes
+
+DOT = "stablehlo.dot_general"
+MADE_AROUND_PRODUCTS = (*MADE_IN_ANY_ORDER, DOT)
+READ_AROUND_PRODUCTS = (*READ_IN_ANY_ORDER, DOT, "stablehlo.broadcast_in_dim")
+
+
+def orders_of_scores(block: Block) -> dict[SSAValue, Order]:
+    """The new order of the dimensions of scores, and of what is made of their rows, by which transposes between two products are
+    none."""
+    turned = [op for op in block.ops if op.name == "stablehlo.transpose"]
+    if not turned or not any(op.name == DOT for op in block.ops):
+        return {}
+    sets = sets_alike(block)
+    of_value = {value: number for number, values in enumerate(sets) for value in values}
+    found: dict[SSAValue, Order] = {}
+    for transpose in turned:
+        source, result = transpose.operands[0], transpose.results[0]
+        if source not in of_value or result not in of_value or source in found or result in found:
+            continue
+        wanted = next(filter(None, (_wanted(value, block) for value in sets[of_value[result]])), None)
+        if wanted is None or not any(_is_product(value) for value in sets[of_value[source]]):
+            continue
+        permutation = [int(d) for d in attributes_of(transpose)["permutation"]]
+        orders = _Orders(sets, of_value)
+        if list(wanted) != sorted(wanted):
+            orders.give(result, wanted)
+        orders.give(source, tuple(permutation[d] for d in wanted))
+        if orders.spread(block) and orders.moved_bytes(block) < size_bytes(result):
+            found |= orders.of_values()
+    return found
+
+
+def _wanted(value: SSAValue, block: Block) -> Order | None:
+    """The order in which a product reads a tensor best: batches, rows, and what is added up. None if that is not last."""
+    for use in value.uses:
+        if use.operation.name == DOT and use.operation.parent is block:
+            numbers = numbers_of(attributes_of(use.operation))
+            batch, added = numbers[use.index], numbers[2 + use.index]
+            rank = len(shape_of(value))
+            order = (*batch, *(d for d in range(rank) if d not in (*batch, *added)), *added)
+            if added == (rank - 1,):
+                return order
+    return None
+
+
+def _is_product(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.name == DOT
+
+
+@dataclass
+class _Orders:
+    """New orders of sets of tensors, by their number."""
+
+    sets: list[list[SSAValue]]
+    of_value: dict[SSAValue, int]
+    given: dict[int, Order] = field(default_factory=dict[int, Order])
+    is_consistent: bool = True
+
+    def give(self, value: SSAValue, order: Order) -> bool:
+        """Says the order of a tensor and of those alike; is that new? What has few dimensions is transposed as it is read."""
+        if value not in self.of_value or len(order) < LEAST_RANK:
+            return False
+        known = self.given.setdefault(self.of_value[value], order)
+        self.is_consistent = self.is_consistent and known == order
+        return known is order
+
+    def order(self, value: SSAValue) -> Order | None:
+        """The new order of a tensor, None if it keeps its own."""
+        return self.given.get(self.of_value[value]) if value in self.of_value else None
+
+    def spread(self, block: Block) -> bool:
+        """Follows reductions to what they make, and broadcasts to what they are of. Has no tensor two orders then, and can products
+        make theirs?"""
+        is_changed = True
+        while is_changed and self.is_consistent:
+            is_changed = sum(self._follow(op) for op in block.ops) > 0
+        dots = [(op, self.order(op.results[0])) for op in block.ops if op.name == DOT]
+        return self.is_consistent and all(order is None or _makes(op, order) for op, order in dots)
+
+    def _follow(self, op: Operation) -> int:
+        """How many tensors have got an order by an op."""
+        if op.name == "stablehlo.reduce" and (order := self.order(op.operands[0])):
+            dims = [int(d) for d in attributes_of(op)["dimensions"]]
+            left = [d for d in range(len(order)) if d not in dims]
+            return sum(self.give(value, tuple(left.index(d) for d in order if d in left)) for value in op.results)
+        if op.name == "stablehlo.broadcast_in_dim" and (order := self.order(op.results[0])):
+            places = [order.index(int(d)) for d in attributes_of(op)["broadcast_dimensions"]]
+            return self.give(op.operands[0], tuple(sorted(range(len(places)), key=places.__getitem__)))
+        return 0
+
+    def moved_bytes(self, block: Block) -> float:
+        """Bytes of the transposes of tensors that others make, or read, in the order that they have now."""
+        made, read = MADE_AROUND_PRODUCTS, READ_AROUND_PRODUCTS
+        moved = 0.0
+        for number in self.given:
+            for value in self.sets[number]:
+                owner = value.owner
+                is_made = not isinstance(owner, Block) and (owner.name in made or bool(alike(owner)))
+                is_read = all(u.operation.parent is block and (u.operation.name in read or alike(u.operation)) for u in value.uses)
+                moved += MOVED * size_bytes(value) * (not is_made or not is_read)
+        return moved
+
+    def of_values(self) -> dict[SSAValue, Order]:
+        """The new order of each tensor."""
+        return {value: order for number, order in self.given.items() for value in self.sets[number]}
+
+
+def _makes(dot: Operation, order: Order) -> bool:
+    """Can a product make its result in an order: batches, then the dimensions of one side, then those of the other?"""
+    left, batches = len(shape_of(dot.operands[0])), numbers_of(attributes_of(dot))[0]
+    rows = left - len(batches) - len(numbers_of(attributes_of(dot))[2])
+    ends = (0, len(batches), len(batches) + rows, len(order))
+    return all(sorted(order[a:b]) == list(range(a, b)) for a, b in pairwise(ends))
