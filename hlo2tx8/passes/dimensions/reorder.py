@@ -16,6 +16,7 @@ from hlo2tx8.partitioner.instruction import shape_of, tensor_type
 from hlo2tx8.passes.dimensions.alike import BY_DIMENSION, MADE_IN_ANY_ORDER, OF_DIMENSIONS, READ_IN_ANY_ORDER, alike
 from hlo2tx8.passes.dimensions.channels_last import Order
 from hlo2tx8.passes.dimensions.scores import DOT, MADE_AROUND_PRODUCTS, READ_AROUND_PRODUCTS
+from hlo2tx8.schedule.costs import size_bytes
 
 
 def reorder(block: Block, orders: Mapping[SSAValue, Order], *, with_products: bool = False) -> None:
@@ -150,29 +151,39 @@ class _Reordering:
         return self._like(e, op, {**op.properties, "dimension_numbers": conv_numbers(numbers)}, [self.type(result)])
 
     def product(self, e: Expansion, op: Operation) -> Sequence[SSAValue]:
-        """A product whose result has another order; an operand is transposed where its rows are to be made in another one."""
-        numbers, order = numbers_of_dot(attributes_of(op)), self.order(op.results[0])
-        batches = order[: len(numbers[0])]
+        """A product of what there is now. Where a side's rows have another order than those of the result, the smaller of both is
+        transposed; and the smaller side where several dimensions that are added up lie in another order in it than in the other."""
+        numbers, order, result = numbers_of_dot(attributes_of(op)), self.order(op.results[0]), op.results[0]
+        large = max((0, 1), key=lambda side: size_bytes(op.operands[side]))
+        pairs = sorted(zip(*numbers[2:], strict=True), key=lambda pair: self.place(op.operands[large], pair[large]))
+        made = list(order[: len(numbers[0])])
         sides: list[SSAValue] = []
         found: list[list[int]] = [[], [], [], []]
-        first = len(batches)
         for side, value in enumerate(op.operands):
-            batch, added = [numbers[side][d] for d in batches], numbers[2 + side]
+            batch, added = [numbers[side][d] for d in order[: len(numbers[0])]], [pair[side] for pair in pairs]
             rows = [d for d in range(len(shape_of(value))) if d not in (*batch, *added)]
+            first = len(made)
             wanted = [rows[d - first] for d in order if first <= d < first + len(rows)]
-            first += len(rows)
-            places = [self.place(value, d) for d in wanted]
-            if places == sorted(places):
+            as_they_are = sorted(wanted, key=lambda d, value=value: self.place(value, d))
+            places = [self.place(value, d) for d in added]
+            is_apart = places != list(range(min(places, default=0), max(places, default=-1) + 1))
+            is_turned = wanted != as_they_are and size_bytes(value) < size_bytes(result)
+            if not is_turned:
+                wanted = as_they_are
+            if is_turned or (is_apart and side != large):
+                now = [*batch, *wanted, *added]
+                sides.append(e.transpose(self.now(value), [self.place(value, d) for d in now]))
+            else:
+                now = list(self.order(value))
                 sides.append(self.now(value))
-                found[side], found[2 + side] = [self.place(value, d) for d in batch], [self.place(value, d) for d in added]
-                continue
-            sides.append(e.transpose(self.now(value), [self.place(value, d) for d in (*batch, *wanted, *added)]))
-            found[side] = list(range(len(batch)))
-            found[2 + side] = list(range(len(batch) + len(wanted), len(batch) + len(wanted) + len(added)))
+            found[side], found[2 + side] = [now.index(d) for d in batch], [now.index(d) for d in added]
+            made += [first + rows.index(d) for d in wanted]
         properties = {**op.properties, "dot_dimension_numbers": dot_numbers(*found)}
-        new = type(op).create(operands=sides, result_types=[self.type(op.results[0])], properties=properties)
+        new = type(op).create(
+            operands=sides, result_types=[e.like(result, [shape_of(result)[d] for d in made])], properties=properties
+        )
         new.attributes |= op.attributes
-        return e.insert(new).results
+        return [e.transpose(e.insert(new).results[0], [made.index(d) for d in order])]
 
     def _like(
         self, e: Expansion, op: Operation, properties: Mapping[str, Attribute], types: Sequence[Attribute]

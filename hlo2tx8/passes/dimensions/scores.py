@@ -8,6 +8,7 @@ A product makes its batches first, then the other dimensions of each side in the
 its batches first, and what it adds up last. An order that suits both has no transpose between them.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -26,8 +27,8 @@ READ_AROUND_PRODUCTS = (*READ_IN_ANY_ORDER, DOT, "stablehlo.broadcast_in_dim")
 
 
 def orders_of_scores(block: Block) -> dict[SSAValue, Order]:
-    """The new order of the dimensions of scores, and of what is made of their rows, by which transposes between two products are
-    none."""
+    """The new order of the dimensions of scores, and of what is made of their rows, by which products have no transposes between
+    them."""
     turned = [op for op in block.ops if op.name == "stablehlo.transpose"]
     if not turned or not any(op.name == DOT for op in block.ops):
         return {}
@@ -38,34 +39,50 @@ def orders_of_scores(block: Block) -> dict[SSAValue, Order]:
         source, result = transpose.operands[0], transpose.results[0]
         if source not in of_value or result not in of_value or source in found or result in found:
             continue
-        wanted = next(filter(None, (_wanted(value, block) for value in sets[of_value[result]])), None)
-        if wanted is None or not any(_is_product(value) for value in sets[of_value[source]]):
-            continue
-        permutation = [int(d) for d in attributes_of(transpose)["permutation"]]
-        orders = _Orders(sets, of_value)
-        if list(wanted) != sorted(wanted):
+        shape = shape_of(result)  # the more rows follow each other, the better
+        for wanted in sorted(
+            dict.fromkeys(_wanted(sets[of_value[result]], block)), key=lambda order, shape=shape: -shape[order[-2]]
+        ):
+            orders = _Orders(sets, of_value)
             orders.give(result, wanted)
-        orders.give(source, tuple(permutation[d] for d in wanted))
-        if orders.spread(block) and orders.moved_bytes(block) < size_bytes(result):
-            found |= orders.of_values()
+            if orders.spread(block) and orders.moved_bytes(block) < orders.turned_bytes(turned):
+                found |= orders.of_values()
+                break
     return found
 
 
-def _wanted(value: SSAValue, block: Block) -> Order | None:
-    """The order in which a product reads a tensor best: batches, rows, and what is added up. None if that is not last."""
-    for use in value.uses:
-        if use.operation.name == DOT and use.operation.parent is block:
-            numbers = numbers_of(attributes_of(use.operation))
-            batch, added = numbers[use.index], numbers[2 + use.index]
-            rank = len(shape_of(value))
-            order = (*batch, *(d for d in range(rank) if d not in (*batch, *added)), *added)
-            if added == (rank - 1,):
-                return order
-    return None
+def _wanted(values: Sequence[SSAValue], block: Block) -> Iterator[Order]:
+    """Orders of tensors in which products read them best, batches, rows, and what is added up; or make what these are transposed
+    from. In all of them what is reduced is last."""
+    found: list[Order] = []
+    reduced: set[int] = set()
+    for value in values:
+        rank = len(shape_of(value))
+        for use in value.uses:
+            op = use.operation
+            if op.name == DOT and op.parent is block:
+                numbers = numbers_of(attributes_of(op))
+                batch, added = numbers[use.index], numbers[2 + use.index]
+                found.append((*batch, *(d for d in range(rank) if d not in (*batch, *added)), *added))
+            elif op.name == "stablehlo.reduce":
+                reduced.update(int(d) for d in attributes_of(op)["dimensions"])
+        owner = value.owner
+        if isinstance(owner, Operation) and owner.name == "stablehlo.transpose" and _is_product(owner.operands[0]):
+            permutation = _permutation(owner)
+            found.append(tuple(permutation.index(d) for d in range(rank)))
+    return (order for order in found if reduced <= set(order[len(order) - max(1, len(reduced)) :]))
+
+
+def _permutation(transpose: Operation) -> list[int]:
+    return [int(d) for d in attributes_of(transpose)["permutation"]]
 
 
 def _is_product(value: SSAValue) -> bool:
     return isinstance(value.owner, Operation) and value.owner.name == DOT
+
+
+def _is_read_by_product(value: SSAValue) -> bool:
+    return any(use.operation.name == DOT for use in value.uses)
 
 
 @dataclass
@@ -107,7 +124,28 @@ class _Orders:
         if op.name == "stablehlo.broadcast_in_dim" and (order := self.order(op.results[0])):
             places = [order.index(int(d)) for d in attributes_of(op)["broadcast_dimensions"]]
             return self.give(op.operands[0], tuple(sorted(range(len(places)), key=places.__getitem__)))
+        if op.name == "stablehlo.transpose":
+            source, result, permutation = op.operands[0], op.results[0], _permutation(op)
+            if (order := self.order(result)) and self._is_of_products(source):
+                return self.give(source, tuple(permutation[d] for d in order))
+            if (order := self.order(source)) and self._is_of_products(result):
+                return self.give(result, tuple(permutation.index(d) for d in order))
         return 0
+
+    def _is_of_products(self, value: SSAValue) -> bool:
+        """Do products make or read some of the tensors that have the order of this one?"""
+        of_set = self.sets[self.of_value[value]] if value in self.of_value else ()
+        return any(_is_product(own) or _is_read_by_product(own) for own in of_set)
+
+    def turned_bytes(self, transposes: Sequence[Operation]) -> float:
+        """Bytes of what transposes make that are none now."""
+        found = 0
+        for op in transposes:
+            source, result = self.order(op.operands[0]), self.order(op.results[0])
+            if (source or result) and (permutation := _permutation(op)):
+                new = [permutation[d] for d in result or range(len(permutation))]
+                found += size_bytes(op.results[0]) * (new == list(source or range(len(permutation))))
+        return found
 
     def moved_bytes(self, block: Block) -> float:
         """Bytes of the transposes of tensors that others make, or read, in the order that they have now."""
