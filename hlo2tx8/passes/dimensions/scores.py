@@ -17,60 +17,64 @@ from xdsl.ir import Block, Operation, SSAValue
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.partitioner.instruction import shape_of
-from hlo2tx8.passes.dimensions.alike import LEAST_RANK, MADE_IN_ANY_ORDER, READ_IN_ANY_ORDER, alike, sets_alike
+from hlo2tx8.passes.dimensions.alike import LEAST_RANK, MADE_IN_ANY_ORDER, READ_IN_ANY_ORDER, alike, is_reordered, sets_alike
 from hlo2tx8.passes.dimensions.channels_last import MOVED, Order
 from hlo2tx8.schedule.costs import size_bytes
 
 DOT = "stablehlo.dot_general"
+FEW_ROWS = 16
+"""Of the innermost dimension of rows: steps of fewer leave the matrix engine idle."""
 MADE_AROUND_PRODUCTS = (*MADE_IN_ANY_ORDER, DOT)
 READ_AROUND_PRODUCTS = (*READ_IN_ANY_ORDER, DOT, "stablehlo.broadcast_in_dim")
 
 
 def orders_of_scores(block: Block) -> dict[SSAValue, Order]:
     """The new order of the dimensions of scores, and of what is made of their rows, by which products have no transposes between
-    them."""
-    turned = [op for op in block.ops if op.name == "stablehlo.transpose"]
-    if not turned or not any(op.name == DOT for op in block.ops):
+    them, and rows that follow each other."""
+    dots = [op for op in block.ops if op.name == DOT and is_reordered(op.results[0])]
+    if not dots:
         return {}
+    turned = [op for op in block.ops if op.name == "stablehlo.transpose"]
     sets = sets_alike(block)
     of_value = {value: number for number, values in enumerate(sets) for value in values}
     found: dict[SSAValue, Order] = {}
-    for transpose in turned:
-        source, result = transpose.operands[0], transpose.results[0]
-        if source not in of_value or result not in of_value or source in found or result in found:
+    for value in (op.results[0] for op in (*turned, *dots)):
+        if value not in of_value or value in found:
             continue
-        shape = shape_of(result)  # the more rows follow each other, the better
-        for wanted in sorted(
-            dict.fromkeys(_wanted(sets[of_value[result]], block)), key=lambda order, shape=shape: -shape[order[-2]]
-        ):
+        shape, wanted_orders = shape_of(value), dict.fromkeys(_wanted(sets[of_value[value]], block))
+        for wanted in sorted(wanted_orders, key=lambda order, shape=shape: -shape[order[-2]]):
             orders = _Orders(sets, of_value)
-            orders.give(result, wanted)
-            if orders.spread(block) and orders.moved_bytes(block) < orders.turned_bytes(turned):
+            orders.give(value, wanted)
+            gathered = size_bytes(value) if shape[-2] < FEW_ROWS <= shape[wanted[-2]] else 0
+            if orders.spread(block) and orders.moved_bytes(block) < orders.turned_bytes(turned) + gathered:
                 found |= orders.of_values()
                 break
     return found
 
 
 def _wanted(values: Sequence[SSAValue], block: Block) -> Iterator[Order]:
-    """Orders of tensors in which products read them best, batches, rows, and what is added up; or make what these are transposed
-    from. In all of them what is reduced is last."""
+    """Orders of tensors in which products read them best: batches, rows, and what is added up; rows as they are, and in batches also
+    so that most of them follow each other. Or in which products make what these are transposed from. What is reduced is last."""
     found: list[Order] = []
     reduced: set[int] = set()
     for value in values:
-        rank = len(shape_of(value))
+        rank, shape = len(shape_of(value)), shape_of(value)
         for use in value.uses:
             op = use.operation
             if op.name == DOT and op.parent is block:
                 numbers = numbers_of(attributes_of(op))
                 batch, added = numbers[use.index], numbers[2 + use.index]
-                found.append((*batch, *(d for d in range(rank) if d not in (*batch, *added)), *added))
+                rows = [d for d in range(rank) if d not in (*batch, *added)]
+                found.append((*batch, *rows, *added))
+                if batch:
+                    found.append((*batch, *sorted(rows, key=lambda d, shape=shape: shape[d]), *added))
             elif op.name == "stablehlo.reduce":
                 reduced.update(int(d) for d in attributes_of(op)["dimensions"])
         owner = value.owner
         if isinstance(owner, Operation) and owner.name == "stablehlo.transpose" and _is_product(owner.operands[0]):
             permutation = _permutation(owner)
             found.append(tuple(permutation.index(d) for d in range(rank)))
-    return (order for order in found if reduced <= set(order[len(order) - max(1, len(reduced)) :]))
+    return (order for order in found if reduced and reduced == set(order[len(order) - len(reduced) :]))
 
 
 def _permutation(transpose: Operation) -> list[int]:
