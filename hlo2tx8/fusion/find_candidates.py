@@ -79,9 +79,20 @@ def find_candidates(block: Block, costs: Costs, start: int = 0) -> tuple[list[Fu
 
 
 def _is_of_rows(op: Operation, candidate: FusionCandidate) -> bool:
-    """Has an instruction an element for each row that a candidate's reductions go over? It is computed once per row then."""
+    """Is an instruction made of a reduction of the rows that a candidate's reductions go over, an element for each? It is computed
+    once per row there, and apart from it that reduction would read all rows again."""
     rows = candidate.rows
-    return rows is not None and shape_of(op.results[0]) == tuple(n for d, n in enumerate(rows.shape) if d not in rows.reduced)
+    if rows is None:
+        return False
+    kept = tuple(n for d, n in enumerate(rows.shape) if d not in rows.reduced)
+    stack = [op]
+    while stack and shape_of(stack[-1].results[0]) == kept:
+        made = stack.pop()
+        owners = [value.owner for value in made.operands if isinstance(value.owner, Operation)]
+        if any(is_reduction(owner) and shape_of(owner.operands[0]) == rows.shape for owner in owners):
+            return True
+        stack += [owner for owner in owners if is_elemental(owner) and shape_of(owner.results[0]) == kept]
+    return False
 
 
 @dataclass

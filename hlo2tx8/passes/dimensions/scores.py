@@ -53,8 +53,8 @@ def orders_of_scores(block: Block) -> dict[SSAValue, Order]:
 
 
 def _wanted(values: Sequence[SSAValue], block: Block) -> Iterator[Order]:
-    """Orders of tensors in which products read them best: batches, rows, and what is added up; rows as they are, and in batches also
-    so that most of them follow each other. Or in which products make what these are transposed from. What is reduced is last."""
+    """Orders of tensors in which products read them best: batches, rows, and what is added up; rows as they are, and in batches
+    also so that most of them follow each other. Or in which products make what these are transposed from. Reduced ones are last."""
     found: list[Order] = []
     reduced: set[int] = set()
     for value in values:
