@@ -80,7 +80,7 @@ def shared_blockings(
 
     None if some tile would have nothing to do in a step, or nothing fits.
     """
-    if work.is_per_channel or work.is_backward or part.column < 0 or part.inner != BLOCK or (work.lines and tail is not None):
+    if work.is_per_channel or work.is_backward or part.column < 0 or part.inner != BLOCK:
         return []
     if work.parts > 1 and (work.lines or tail is not None):
         return []
