@@ -1,6 +1,6 @@
 """Neighbours of powers of two take about as long as those: a row, a column or a product more or less costs no plan."""
 
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 
 import pytest
@@ -50,6 +50,17 @@ func.func @main(%a: {image}, %b: {weights}) -> {result} {{
 }}"""
 
 
+def product(size: int, element: str, rows: int = 0, precision: str = "DEFAULT", batch: str = "") -> str:
+    left, right = (f"tensor<{batch}{a}x{b}x{element}>" for a, b in ((rows or size, rows or size), (rows or size, size)))
+    result = f"tensor<{batch}{rows or size}x{size}x{'i32' if element == 'i8' else element}>"
+    dims = "batching_dims = [0] x [0], contracting_dims = [2] x [1]" if batch else "contracting_dims = [1] x [0]"
+    return f"""
+func.func @main(%a: {left}, %b: {right}) -> {result} {{
+  %r = stablehlo.dot_general %a, %b, {dims}, precision = [{precision}, {precision}] : ({left}, {right}) -> {result}
+  return %r : {result}
+}}"""
+
+
 def softmax(columns: int) -> str:
     whole, row = f"tensor<2048x{columns}xbf16>", "tensor<2048xbf16>"
     return f"""
@@ -70,6 +81,10 @@ func.func @main(%x: {whole}) -> {whole} {{
 NEIGHBOURS = {
     "softmax": (softmax, 4096, 4097, 1.02),
     "convolution with a column more": (convolution, 256, 257, 1.16),
+    "convolution with a column less": (convolution, 256, 255, 1.5),
+    "integers": (partial(product, element="i8", rows=1024), 256, 257, 1.05),
+    "batches": (partial(product, element="bf16", batch="16x"), 256, 257, 1.08),
+    "f32 in parts": (partial(product, element="f32", precision="HIGHEST"), 256, 255, 1.65),
 }
 
 
