@@ -18,8 +18,11 @@ from hlo2tx8.partitioner.reduction_order import joins_apart
 from hlo2tx8.partitioner.reduction_paths import is_reduction
 from hlo2tx8.schedule.costs import cycles_per_element, size_bytes
 from hlo2tx8.schedule.plan import Candidate, Estimate
-from hlo2tx8.schedule.row_group import RowGroupSplit, chunk_sizes, step_sizes
+from hlo2tx8.schedule.row_group import LEAST_STEP, STEP_ROWS, RowGroupSplit, chunk_sizes, step_sizes
 from hlo2tx8.schedule.row_group_member import RowGroupMember
+
+ABOUT = 0.1
+"""By how much the bytes of buffers may differ from what is estimated: where they may just not fit, steps of an eighth less do."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +92,15 @@ def row_group_plans(
     batches, rows = shape[:-2], shape[-2]
     plans: list[RowGroupPlan] = []
     for chunk_rows in chunk_sizes(rows):
-        for step_rows in step_sizes(chunk_rows):
+        sizes = list(step_sizes(chunk_rows, rows))
+        for step_rows in sizes:
             for copies, line in ((2, rates.mesh_columns), (2, 1), (1, 1)):
                 split = RowGroupSplit(batches, rows, chunk_rows, step_rows, rates.tiles, copies, line)
                 if line > 1 and not _may_share(split, rates):
                     continue
                 spm_bytes = _spm_bytes(members, parameters, split, rates)
+                if copies > line and step_rows in STEP_ROWS and abs(spm_bytes / rates.spm_bytes - 1) < ABOUT:
+                    sizes.append(step_rows - step_rows // LEAST_STEP)
                 if spm_bytes <= rates.spm_bytes and (copies > 1 or split.num_turns > 1):
                     cycles = _cycles(members, parameters, split, rates)
                     plans.append(RowGroupPlan(split, cycles, _apart(members, parameters, rates), spm_bytes))

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 import hlo2tx8
+from hlo2tx8.schedule.row_group import step_sizes
 
 MOST = 1.1
 WHOLE = 1024
@@ -93,3 +94,8 @@ def test_a_neighbour_takes_little_longer(name: str) -> None:
     make, size, other, most = NEIGHBOURS[name]
     found = [hlo2tx8.compile(make(n)).report.cycles for n in (size, other)]
     assert found[1] <= most * found[0], found
+
+
+def test_steps_of_a_few_rows_less_end_with_each_chunk() -> None:
+    assert 14 in step_sizes(513, 2049)
+    assert [-(-rows // 14) for rows in (513, 2049 - 3 * 513)] == [37, 37]
