@@ -91,9 +91,10 @@ class _PartOfLoop:
         """The loop over the part in such steps, and that over its tail."""
         to_output = self.loop.space.to_output
         split = split_on_mesh if blocking.is_shared else split_part
-        steps = [split(replace(self.part, inner=blocking.box[-1]), blocking, to_output, self.work, rates)]
+        part = replace(self.part, inner=blocking.box[-1])
+        steps = [split(part, blocking, to_output, self.work, rates)]
         if self.tail is not None:
-            steps.append(split_on_mesh(self.part, blocking, to_output, self.work, rates, self.tail))
+            steps.append(split_on_mesh(part, blocking, to_output, self.work, rates, self.tail))
         ops = self.loop.rows.items()
         return [(step.split, {op: _contraction(op, rows, step, self.loop) for op, rows in ops}) for step in steps]
 
