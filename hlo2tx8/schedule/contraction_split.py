@@ -109,8 +109,9 @@ class ContractionWork:
     def is_tap_by_tap(self, depth: int, *, is_even: bool) -> bool:
         """Is a convolution a product per element of its windows, if an instruction adds up so many products? `is_even`: all steps
         have as many rows."""
-        unit = block_width(self.operand_bytes)
-        return bool(self.lines) and self.keeps_weights and is_even and (depth % unit == 0 or depth in (unit // 4, unit // 2))
+        unit, sizes = block_width(self.operand_bytes), (depth, self.depth % depth or depth)
+        is_in_blocks = all(size % unit == 0 or size in (unit // 4, unit // 2) for size in sizes)
+        return bool(self.lines) and self.keeps_weights and is_even and is_in_blocks
 
 
 @dataclass(frozen=True)
