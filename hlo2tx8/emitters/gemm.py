@@ -91,9 +91,10 @@ class _PartOfLoop:
         """The loop over the part in such steps, and that over its tail."""
         to_output = self.loop.space.to_output
         split = split_on_mesh if blocking.is_shared else split_part
-        steps = [split(replace(self.part, inner=blocking.box[-1]), blocking, to_output, self.work, rates)]
+        part = replace(self.part, inner=blocking.box[-1])
+        steps = [split(part, blocking, to_output, self.work, rates)]
         if self.tail is not None:
-            steps.append(split_on_mesh(self.part, blocking, to_output, self.work, rates, self.tail))
+            steps.append(split_on_mesh(part, blocking, to_output, self.work, rates, self.tail))
         ops = self.loop.rows.items()
         return [(step.split, {op: _contraction(op, rows, step, self.loop) for op, rows in ops}) for step in steps]
 
@@ -131,9 +132,12 @@ class GemmEmitter:
         assert isinstance(match, GemmMatch)
         parts = _parts(match, match.loops)
         if all(own.blockings for own in parts):
-            joined, apart = _with_tail(match, parts), _candidates(match, parts)
-            is_first = joined and joined[0].blockings[0].cycles < sum(own.blockings[0].cycles for own in parts)
-            yield chain(() if is_first else islice(apart, 1), _candidates(match, joined), apart)
+            others = _parts(match, match.loops, is_other=True)
+            others = others if all(own.blockings for own in others) else []
+            ways = [own for own in (parts, others, _with_tail(match, parts), _with_tail(match, others)) if own]
+            best = min(ways, key=lambda way: sum(own.blockings[0].cycles for own in way))
+            found = {id(way): _candidates(match, way, is_rough=bool(others)) for way in ways}
+            yield chain(islice(found[id(best)], 1), *(found[id(way)] for way in sorted(ways, key=lambda way: way[0].tail is None)))
         plain = {f: plain_loop(f, next(iter(loop.rows)), match.accesses) if loop.lines else loop for f, loop in match.loops.items()}
         if any(loop.lines for loop in match.loops.values()) and match.fusion.target.residence is None:
             yield _candidates(match, _parts(match, plain))
@@ -154,14 +158,14 @@ class GemmEmitter:
         return module
 
 
-def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop]) -> list[_PartOfLoop]:
-    """The parts of all loops with dots."""
+def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop], *, is_other: bool = False) -> list[_PartOfLoop]:
+    """The parts of all loops with dots; `is_other`: cut the other way, none if that is no good."""
     target, found = match.fusion.target, list[_PartOfLoop]()
     spm_bytes = int(target.rates.spm_bytes * SPM_SHARE)
     for function, loop in loops.items():
         work = _work(function, loop, match.partitioned, target)
-        may_cut = function.is_entry_root and len(match.partitioned.functions) == 1
-        parts = parts_of(loop.space, loop.roles, work.operand_bytes, may_cut=may_cut)
+        may_cut = function.is_entry_root and len(match.partitioned.functions) == 1 and not (is_other and loop.is_per_channel)
+        parts = parts_of(loop.space, loop.roles, work.operand_bytes, may_cut=may_cut, is_other=is_other)
         is_shareable = _is_shareable(loop, match.partitioned, target)
         for part in parts:
             if target.residence is not None:
@@ -205,13 +209,13 @@ def _is_shareable(loop: DotLoop, partitioned: PartitionedComputation, target: Ta
     return not target.step_elements and _have_same_rows(loop, partitioned) and (not is_parted or len(loop.rows) == 1)
 
 
-def _candidates(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> Iterator[Candidate[Match]]:
+def _candidates(match: GemmMatch, parts: Sequence[_PartOfLoop], *, is_rough: bool = False) -> Iterator[Candidate[Match]]:
     """All parts at their best; then, of the part whose buffers take most, the next best, and so on. Where the fastest is searched
-    for, then each way of a part with the best of the others."""
+    for, then each way of a part with the best of the others. `is_rough`: there are other ways to cut parts."""
     position = [0] * len(parts)
     while parts:
         chosen = [own.blockings[at] for own, at in zip(parts, position, strict=True)]
-        yield _candidate(match, parts, chosen)
+        yield _candidate(match, parts, chosen, is_rough=is_rough)
         left = [i for i, own in enumerate(parts) if position[i] + 1 < len(own.blockings)]
         if not left:
             break
@@ -220,16 +224,17 @@ def _candidates(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> Iterator[Cand
         best = [own.blockings[0] for own in parts]
         for number, own in enumerate(parts):
             for way in own.blockings[1:]:
-                yield _candidate(match, parts, [*best[:number], way, *best[number + 1 :]])
+                yield _candidate(match, parts, [*best[:number], way, *best[number + 1 :]], is_rough=is_rough)
 
 
-def _candidate(match: GemmMatch, parts: Sequence[_PartOfLoop], chosen: Sequence[Blocking]) -> Candidate[Match]:
+def _candidate(match: GemmMatch, parts: Sequence[_PartOfLoop], chosen: Sequence[Blocking], *, is_rough: bool) -> Candidate[Match]:
     is_plain = any(match.loops[own.function].lines and not own.loop.lines for own in parts)
     more = " with the tail" * any(own.tail for own in parts) + ", element by element" * is_plain
     name = " and ".join(map(str, chosen)) + more
     estimate = Estimate(sum(way.cycles for way in chosen), max(way.spm_bytes for way in chosen))
-    is_ragged = any(way.is_shared for way in chosen) and (len(parts) > 1 or any(own.tail for own in parts))
-    return Candidate(name, estimate, replace(match, chosen=tuple(zip(parts, chosen, strict=True))), more, is_ragged)
+    is_rough |= any(way.is_shared for way in chosen) and (len(parts) > 1 or any(own.tail for own in parts))
+    family = more or " and".join([""] * len(parts))
+    return Candidate(name, estimate, replace(match, chosen=tuple(zip(parts, chosen, strict=True))), family, is_rough)
 
 
 def _contraction(op: Operation, rows: int, step: ContractionStep, loop: DotLoop) -> Contraction:

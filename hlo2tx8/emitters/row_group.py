@@ -52,6 +52,7 @@ def emit_row_group(
     ]
     plans = row_group_plans(members, parameters, target.rates)
     plans.sort(key=lambda plan: (plan.split.rows_of_chunk_and_step != _wanted(group), plan.cycles))
+    plans[1:] = sorted(plans[1:], key=lambda plan: plan.cycles)
     candidates = [plan.candidate for plan in plans]
     schedule, kernel = (chooser or FirstThatFits()).choose(
         [candidates], target.rates.spm_bytes, lambda plan: emit_rows(group, name, fusions, members, target, plan.split)

@@ -23,7 +23,8 @@ from hlo2tx8.schedule.work_split import WorkSplit
 BLOCK = block_width(2)
 """Columns of a block of the engine's result."""
 MOST_UNBLOCKED = 4 * BLOCK
-"""Columns up to which what is no whole number of blocks is not cut: moving the result is cheaper than reading rows twice."""
+"""Columns up to which what is no whole number of blocks is not cut: moving the result is cheaper than reading rows twice. Up to
+twice as many either way may be better."""
 MOST_DEPTH = 512
 """Products added up by one instruction: enough to hide what starts it, and loads of the next ones."""
 LEAST_DEPTH = 64
@@ -108,8 +109,9 @@ class ContractionWork:
     def is_tap_by_tap(self, depth: int, *, is_even: bool) -> bool:
         """Is a convolution a product per element of its windows, if an instruction adds up so many products? `is_even`: all steps
         have as many rows."""
-        unit = block_width(self.operand_bytes)
-        return bool(self.lines) and self.keeps_weights and is_even and (depth % unit == 0 or depth in (unit // 4, unit // 2))
+        unit, sizes = block_width(self.operand_bytes), (depth, self.depth % depth or depth)
+        is_in_blocks = all(size % unit == 0 or size in (unit // 4, unit // 2) for size in sizes)
+        return bool(self.lines) and self.keeps_weights and is_even and is_in_blocks
 
 
 @dataclass(frozen=True)
@@ -173,8 +175,11 @@ class ContractionPart:
     inner: int
 
 
-def parts_of(space: IterationSpace, roles: Sequence[Role], operand_bytes: int, *, may_cut: bool) -> list[ContractionPart]:
-    """The space as one part, or as one of whole blocks of columns, of the result and of the operands, and one of what is left."""
+def parts_of(
+    space: IterationSpace, roles: Sequence[Role], operand_bytes: int, *, may_cut: bool, is_other: bool = False
+) -> list[ContractionPart]:
+    """The space as one part, or as one of whole blocks of columns, of the result and of the operands, and one of what is left.
+    `is_other`: the other way of the two, none if it is no good."""
     shape: tuple[int, ...] = space.shape or (1,)
     of_dims: tuple[Role, ...] = tuple(roles) or ("batch",)
     columns = [dim for dim, role in enumerate(of_dims) if role == "column"]
@@ -183,9 +188,11 @@ def parts_of(space: IterationSpace, roles: Sequence[Role], operand_bytes: int, *
     last = columns[-1]
     size = shape[last]
     whole = size // BLOCK * BLOCK
+    if is_other and (whole == size or not may_cut or not block_width(operand_bytes) < size <= 2 * MOST_UNBLOCKED):
+        return []
     if whole == size:
         cuts = [(0, size, BLOCK)]
-    elif size <= MOST_UNBLOCKED or not may_cut:
+    elif (size <= MOST_UNBLOCKED) is not is_other or not may_cut:
         cuts = [(0, size, size)]
     else:
         whole = size // block_width(operand_bytes) * block_width(operand_bytes)

@@ -80,7 +80,7 @@ def shared_blockings(
 
     None if some tile would have nothing to do in a step, or nothing fits.
     """
-    if work.is_per_channel or work.is_backward or part.column < 0 or part.inner != BLOCK or (work.lines and tail is not None):
+    if work.is_per_channel or work.is_backward or part.column < 0 or part.inner != BLOCK:
         return []
     if work.parts > 1 and (work.lines or tail is not None):
         return []
@@ -91,6 +91,9 @@ def shared_blockings(
     if work.lines and part.size in (BLOCK * rates.mesh_columns // 2, BLOCK * rates.mesh_columns // 4):
         part = replace(part, inner=part.size // rates.mesh_columns)
     boxes = [box for box in _boxes(part, rates) if all(box[line.row] == part.shape[line.row] for line in work.lines)]
+    if work.lines and tail is not None:  # several images at once are products per element of a window, and the tail may be none
+        images = [dim for dim, role in enumerate(part.roles) if role == "row" and all(dim != line.row for line in work.lines)]
+        boxes = [box for box in boxes if all(box[dim] == 1 for dim in images)]
     most = None if is_searched else 1
     found = [blocking for box in boxes for ways in _deep(part, work, rates, spm_bytes, box, tail) for blocking in ways[:most]]
     if _is_only_stored(work):

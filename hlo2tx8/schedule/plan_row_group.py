@@ -9,9 +9,12 @@ from xdsl.ir import BlockArgument
 from hlo2tx8.device.alike_loads import line_cycles, spread_cycles
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.schedule.plan import Candidate, Estimate
-from hlo2tx8.schedule.row_group import RowGroupSplit, chunk_sizes, step_sizes
+from hlo2tx8.schedule.row_group import LEAST_STEP, STEP_ROWS, RowGroupSplit, chunk_sizes, step_sizes
 from hlo2tx8.schedule.row_group_member import RowGroupMember
 from hlo2tx8.schedule.row_member_costs import RowMemberCosts, moves_of_statistics
+
+ABOUT = 0.1
+"""By how much the bytes of buffers may differ from what is estimated: where they may just not fit, steps of an eighth less do."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +72,15 @@ def row_group_plans(
     apart = _apart(costs, rates)
     plans: list[RowGroupPlan] = []
     for chunk_rows in chunk_sizes(rows):
-        for step_rows in step_sizes(chunk_rows):
+        sizes = list(step_sizes(chunk_rows, rows))
+        for step_rows in sizes:
             for copies, line in ((2, rates.mesh_columns), (2, 1), (1, 1)):
                 split = RowGroupSplit(batches, rows, chunk_rows, step_rows, rates.tiles, copies, line)
                 if line > 1 and not _may_share(split, rates):
                     continue
                 spm_bytes = _spm_bytes(costs, split, rates)
+                if copies > line and step_rows in STEP_ROWS and abs(spm_bytes / rates.spm_bytes - 1) < ABOUT:
+                    sizes.append(step_rows - step_rows // LEAST_STEP)
                 if spm_bytes <= rates.spm_bytes and (copies > 1 or split.num_turns > 1):
                     plans.append(RowGroupPlan(split, _cycles(costs, split, rates), apart, spm_bytes))
     return plans

@@ -120,8 +120,15 @@ def chunk_sizes(rows: int) -> Sequence[int]:
     return list(dict.fromkeys(-(-rows // 2**n) for n in range(rows.bit_length())))
 
 
-def step_sizes(chunk_rows: int) -> Sequence[int]:
-    """Rows of a step that are tried: powers of two, and as many steps of about equal size."""
+def step_sizes(chunk_rows: int, rows: int = 0) -> Sequence[int]:
+    """Rows of a step that are tried: powers of two, and as many steps of about equal size; of so many `rows` in chunks also the
+    next fewer with which the last chunk has as many steps as the others."""
     powers = [min(n, chunk_rows) for n in STEP_ROWS]
     parts = [-(-chunk_rows // -(-chunk_rows // n)) for n in powers]
-    return list(dict.fromkeys([*powers, *(min(-(-n // LEAST_STEP) * LEAST_STEP, chunk_rows) for n in parts)]))
+    found = [*powers, *(min(-(-n // LEAST_STEP) * LEAST_STEP, chunk_rows) for n in parts)]
+    last = (rows - 1) % chunk_rows + 1
+    if rows and last < chunk_rows:
+        found += [
+            own for n in powers if (own := next((m for m in range(n, n // 2, -1) if -(-last // m) == -(-chunk_rows // m)), 0))
+        ]
+    return list(dict.fromkeys(found))

@@ -15,7 +15,11 @@ from hlo2tx8.partitioner.computation import SubgraphFunction
 from hlo2tx8.partitioner.iteration_space import iteration_space
 from hlo2tx8.partitioner.row_space import RowSpace
 from hlo2tx8.schedule.accesses import SPM_SHARE, AccessAnalysis, TensorAccess
-from hlo2tx8.schedule.work_split import WorkSplit, choose_box, split_work
+from hlo2tx8.schedule.work_split import MIN_CHUNK_ELEMENTS, WorkSplit, choose_box, split_work
+
+MORE_OF_ODD = 4
+"""Times as many elements that a step has of rows that are no whole vector units: each of them moves by itself between its lanes
+and the units that are reduced, which takes less of a step of more rows."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ def split_rows(space: RowSpace, function: SubgraphFunction, accesses: AccessAnal
     inner, is_split = [dim for dim in outer if dim > joined[-1]], any(joined[0] < dim < joined[-1] for dim in outer)
     fits = int(SPM_SHARE * target.rates.spm_bytes / accesses.bytes_per_element(function, prod(space.shape)))
     wanted = target.step_elements or accesses.step_elements(function)
+    if not target.step_elements and space.width % MIN_CHUNK_ELEMENTS:
+        wanted = max(wanted, min(MORE_OF_ODD * wanted, fits))
     least = space.width
     if inner:
         least *= min(prod(found.shape[dim] for dim in inner), max(1, target.rates.line_bytes // numpy_dtype(element).itemsize))

@@ -114,6 +114,8 @@ def _convolution(
 ) -> Operation:
     """Of an image without pads: the vector has zeros where there is no image."""
     depth, windows = vec.ints(op.depth), {w.lane: w for w in op.window_list}
+    if len(lanes.rows) > 2:
+        raise EngineOrderError("E3208", "no convolution goes over several images at once")
     fields: dict[str, Any] = dict.fromkeys(("pad_top", "pad_bottom", "pad_left", "pad_right"), 0)
     for axis, lane in zip("hw", lanes.rows if len(lanes.rows) > 1 else (None, *lanes.rows), strict=True):
         window = None if lane is None else windows.get(lane)

@@ -35,7 +35,9 @@ class BoxBuilder(ABC):
     loads: dict[tuple[SSAValue, Expr, LaneRegion], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, Expr, LaneRegion], SSAValue]
     )
-    bounds: dict[tuple[tuple[Expr, ...], str], SSAValue] = field(default_factory=dict[tuple[tuple[Expr, ...], str], SSAValue])
+    bounds: dict[tuple[tuple[Expr, ...], str, int], SSAValue] = field(
+        default_factory=dict[tuple[tuple[Expr, ...], str, int], SSAValue]
+    )
     splats: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     conditions: dict[SSAValue, tuple[Constraint, ...]] = field(default_factory=dict[SSAValue, tuple[Constraint, ...]])
     guard: LaneRegion = field(default_factory=LaneRegion)
@@ -85,7 +87,7 @@ class BoxBuilder(ABC):
 
     def extent(self, exprs: tuple[Expr, ...], kind: str, limit: int) -> SSAValue:
         """The largest ("max") or smallest ("min") of expressions that are the same in all lanes, in [0, limit]."""
-        key = (exprs, kind)
+        key = (exprs, kind, limit)
         if key not in self.bounds:
             m = self.space.map_of(exprs, with_lanes=False)
             self.bounds[key] = self.builder.insert(vec.ExtentOp(self.fixed_values, m, kind, 0, limit)).result

@@ -13,12 +13,12 @@ side are in the order in which the matrix engine reads it: blocks of channels ou
 the depth is contiguous in memory it is the channels, else the innermost rows or columns are, unless their number varies.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
 from xdsl.builder import Builder
-from xdsl.dialects import tensor
+from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -104,10 +104,25 @@ def _window_orders(
         return [*shared[:-1], *plane, *shared[-1:]], [*shared[:-1], *taps, *shared[-1:]]
     *blocks, features = (-1 - number for number in range(len(windows), len(depth)))
     fmt = format_of(op.element_type)
-    is_whole = depth[-1] % DEPTH_UNIT == 0 and _is_block(depth[-1], fmt) and fmt is not Format.INT8
+    is_whole = fmt is not Format.INT8 and all(_is_in_blocks(other, fmt) for other in _added_up_with(op))
     if not shared and is_whole and columns.has_last(filters, fmt, len(windows)) and not rows.is_ragged([*plane, *filters]):
         return [*blocks, *plane, features], [*taps, *blocks, *filters[:-1], features, filters[-1]]
     return [*shared, *blocks, *plane, features], [*shared, *blocks, *taps, *filters, features]
+
+
+def _added_up_with(op: xla.DotOp) -> Iterator[xla.DotOp]:
+    """The convolutions of a step: what is added up to one result lies alike, so they are all products per element or none is."""
+    step: Operation = op
+    while (parent := step.parent_op()) is not None and not isinstance(parent, func.FuncOp):
+        step = parent
+    return (other for other in step.walk() if isinstance(other, xla.DotOp) and other.window_list)
+
+
+def _is_in_blocks(op: xla.DotOp, fmt: Format) -> bool:
+    """Are the features of a convolution blocks of channels as they are?"""
+    size, width = op.lane_shape[-1], block_width(fmt)
+    last = width if size > width and size % width == 0 else size
+    return last % DEPTH_UNIT == 0 and _is_block(last, fmt)
 
 
 def _is_block(size: int, fmt: Format) -> bool:
