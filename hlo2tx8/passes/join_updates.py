@@ -45,8 +45,6 @@ DTYPES = (
     *("float16", "bfloat16", "float32", "float64", "bool"),
 )
 """Of elements that the kernel core joins with one instruction."""
-MEMORY_TURN_CYCLES = 70
-"""Of an update in memory at least: its window is read, joined and written before the next one begins."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +86,12 @@ def _join(op: Operation, rates: Rates) -> None:
 
 
 def _in_memory(op: Operation, lines: UpdatedLines, rates: Rates) -> float:
-    """The estimate of windows that are read and written one after the other."""
+    """The estimate of windows that are read, joined and written one after the other: for each at least a transfer has to start."""
     in_order: Sequence[int] = attributes_of(op)["in_order"]
     turns = prod(tensor_like(op.operands[1].type).shape[d] for d in in_order)
     num_lines = lines.lines * lines.updates // turns
     window_bytes = num_lines * max(rates.line_bytes, lines.columns * lines.width)
-    return turns * max(MEMORY_TURN_CYCLES, 2 * window_bytes / rates.ddr)
+    return turns * max(rates.transfer_start, 2 * window_bytes / rates.ddr)
 
 
 @dataclass

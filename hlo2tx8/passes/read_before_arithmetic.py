@@ -86,7 +86,8 @@ class _EarlyRead(Expansion):
         owner, shape = value.owner, shape_of(value)
         if not isinstance(owner, Operation) or owner.parent is not self.op.parent or not has_plain_tensors(owner):
             return False
-        return has_spec(owner.name) and is_elementwise(owner) and all(shape_of(operand) == shape for operand in owner.operands)
+        is_one = len(owner.results) == 1 and has_spec(owner.name) and is_elementwise(owner)
+        return is_one and all(shape_of(operand) == shape for operand in owner.operands)
 
     def _is_broadcast(self, value: SSAValue) -> bool:
         owner = value.owner
