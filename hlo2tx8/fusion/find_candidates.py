@@ -35,6 +35,7 @@ from hlo2tx8.fusion.products import SameRows
 from hlo2tx8.fusion.row_candidates import rows_of
 from hlo2tx8.fusion.sharing import are_alike, copies_are_cheaper, costs_of_copies, is_output_of, merge, why_no_output
 from hlo2tx8.fusion.siblings import merge_siblings
+from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.regions import captured
 from hlo2tx8.indexing import Dim, IndexingMap
 from hlo2tx8.notes import Decision, KeptApart, Name, What
@@ -125,6 +126,10 @@ class _CandidateWalk:
             self._copy_into(op, inside)
             if len(inside) < len(found):
                 self._start(op, [use for use in found if not _is_at_index(use)], "read as a whole", is_loop=True)
+        elif self._is_part_of_memory(op) and (inside := self._readers_of_part(op, found)):
+            self._copy_into(op, inside)
+            if others := [use for use in found if use not in inside]:
+                self._start(op, others, "read as a whole", is_loop=True)
         elif is_elemental(op):
             if found:
                 self._visit_loop_op(op, found)
@@ -132,6 +137,17 @@ class _CandidateWalk:
             self._visit_loop_op(op, found)
         else:
             self._visit_kernel_op(op, found)
+
+    def _is_part_of_memory(self, op: Operation) -> bool:
+        """Is an instruction a slice, in runs that are worth a transfer, of a tensor that is in memory anyway? Its readers may read
+        that."""
+        if op.name != "stablehlo.slice" or (isinstance(owner := op.operands[0].owner, Operation) and is_elemental(owner)):
+            return False
+        run = shape_of(op.results[0])[-1:] if attributes_of(op)["strides"][-1:] == (1,) else ()
+        return prod(run) * self.costs.width(op.operands[0]) >= self.costs.rates.line_bytes
+
+    def _readers_of_part(self, op: Operation, found: list[CandidateUse]) -> list[CandidateUse]:
+        return [use for use in found if _is_at_index(use) and not self._why_apart(op, use)]
 
     # ------------------------------------------------------------------------------------------------ decisions
 

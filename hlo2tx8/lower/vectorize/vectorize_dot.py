@@ -18,7 +18,7 @@ from dataclasses import replace
 from math import prod
 
 from xdsl.builder import Builder
-from xdsl.dialects import func, tensor
+from xdsl.dialects import func, scf, tensor
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -111,11 +111,27 @@ def _window_orders(
 
 
 def _added_up_with(op: xla.DotOp) -> Iterator[xla.DotOp]:
-    """The convolutions of a step: what is added up to one result lies alike, so they are all products per element or none is."""
+    """The convolutions of a step that are added up to one result with this one: they lie alike, so all of them are products per
+    element, or none is."""
     step: Operation = op
     while (parent := step.parent_op()) is not None and not isinstance(parent, func.FuncOp):
         step = parent
-    return (other for other in step.walk() if isinstance(other, xla.DotOp) and other.window_list)
+    others = (other for other in step.walk() if isinstance(other, xla.DotOp) and other.window_list)
+    return (other for other in others if _sum_of(other) is _sum_of(op))
+
+
+def _sum_of(op: xla.DotOp) -> SSAValue:
+    """The value that has all that is added up with an op: through loops, and ops that begin with what it makes."""
+    found, following = op.res, op.res
+    while following is not None:
+        found, following = following, None
+        for use in found.uses:
+            user = use.operation
+            if isinstance(user, xla.DotOp) and user.init is found:
+                following = user.res
+            elif isinstance(user, scf.YieldOp | xla.YieldOp) and isinstance(loop := user.parent_op(), scf.ForOp):
+                following = loop.results[use.index]
+    return found
 
 
 def _is_in_blocks(op: xla.DotOp, fmt: Format) -> bool:
