@@ -35,7 +35,6 @@ from hlo2tx8.fusion.products import SameRows
 from hlo2tx8.fusion.row_candidates import rows_of
 from hlo2tx8.fusion.sharing import are_alike, copies_are_cheaper, costs_of_copies, is_output_of, merge, why_no_output
 from hlo2tx8.fusion.siblings import merge_siblings
-from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.regions import captured
 from hlo2tx8.indexing import Dim, IndexingMap
 from hlo2tx8.notes import Decision, KeptApart, Name, What
@@ -43,6 +42,7 @@ from hlo2tx8.partitioner.computation import Scope
 from hlo2tx8.partitioner.contraction import is_contraction
 from hlo2tx8.partitioner.instruction import (
     CONSTANTS,
+    is_box,
     is_conditional,
     is_elemental,
     is_free,
@@ -141,10 +141,9 @@ class _CandidateWalk:
     def _is_part_of_memory(self, op: Operation) -> bool:
         """Is an instruction a slice, in runs that are worth a transfer, of a tensor that is in memory anyway? Its readers may read
         that."""
-        if op.name != "stablehlo.slice" or (isinstance(owner := op.operands[0].owner, Operation) and is_elemental(owner)):
+        if not is_box(op) or (isinstance(owner := op.operands[0].owner, Operation) and is_elemental(owner)):
             return False
-        run = shape_of(op.results[0])[-1:] if attributes_of(op)["strides"][-1:] == (1,) else ()
-        return prod(run) * self.costs.width(op.operands[0]) >= self.costs.rates.line_bytes
+        return prod(shape_of(op.results[0])[-1:]) * self.costs.width(op.operands[0]) >= self.costs.rates.line_bytes
 
     def _readers_of_part(self, op: Operation, found: list[CandidateUse]) -> list[CandidateUse]:
         return [use for use in found if _is_at_index(use) and not self._why_apart(op, use)]

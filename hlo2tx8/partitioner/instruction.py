@@ -97,6 +97,14 @@ def is_single_operand_shaping(op: Operation) -> bool:
     return has_spec(op.name) and kind_of(op) is Kind.SHAPING and bool(op.operands) and not spec_of(op).is_variadic
 
 
+def is_box(op: Operation) -> bool:
+    """True if the instruction takes a box out of a tensor, of neighbours along each dimension: a slice without strides."""
+    if not is_single_operand_shaping(op) or (map := operand_maps(op)[0]) is None or map.constraints:
+        return False
+    terms, shape = [expr.affine_terms()[1] for expr in map.results], shape_of(op.results[0])
+    return len(terms) == len(shape) and all(own == {Dim(d): 1} or shape[d] == 1 for d, own in enumerate(terms))
+
+
 def operand_maps(op: Operation) -> tuple[IndexingMap | None, ...]:
     """Per operand the map from result index to operand index; None stands for the identity on the whole result.
 
