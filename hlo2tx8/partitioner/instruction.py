@@ -99,8 +99,10 @@ def is_single_operand_shaping(op: Operation) -> bool:
 
 def is_box(op: Operation) -> bool:
     """True if the instruction takes a box out of a tensor, of neighbours along each dimension: a slice without strides."""
-    if not is_single_operand_shaping(op) or (map := operand_maps(op)[0]) is None or map.constraints:
+    if not is_single_operand_shaping(op):
         return False
+    if (map := operand_maps(op)[0]) is None or map.constraints:
+        return map is None
     terms, shape = [expr.affine_terms()[1] for expr in map.results], shape_of(op.results[0])
     return len(terms) == len(shape) and all(own == {Dim(d): 1} or shape[d] == 1 for d, own in enumerate(terms))
 
