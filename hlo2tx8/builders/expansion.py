@@ -78,6 +78,21 @@ class Expansion:
         shape = as_tensor(value.type).get_shape()
         return self.emit("transpose", [value], self.like(value, [shape[d] for d in order]), permutation=int_array(order))
 
+    def reshaped(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """The elements in another shape; the value itself if it is the same."""
+        same = as_tensor(value.type).get_shape() == tuple(shape)
+        return value if same else self.emit("reshape", [value], self.like(value, shape))
+
+    def sliced(self, value: SSAValue, dim: int, start: int, end: int) -> SSAValue:
+        """The elements `start` up to but not including `end` along a dimension; the value itself if that is all."""
+        shape = as_tensor(value.type).get_shape()
+        if end - start == shape[dim]:
+            return value
+        first, last = [0] * len(shape), [*shape[:dim], end, *shape[dim + 1 :]]
+        first[dim] = start
+        bounds = {"start_indices": int_array(first), "limit_indices": int_array(last), "strides": int_array([1] * len(shape))}
+        return self.emit("slice", [value], self.like(value, (*shape[:dim], end - start, *shape[dim + 1 :])), **bounds)
+
     def converted(self, value: SSAValue, element: Attribute) -> SSAValue:
         """The value with elements of that type."""
         type_ = as_tensor(value.type)

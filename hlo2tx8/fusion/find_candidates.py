@@ -4,6 +4,7 @@ read by one fusion at one place             joins it
 read by several fusions at the same index   they become one with several outputs, if no other fusion lies between them
 also read by others                         joins, and becomes an output of that fusion
 cheap, read by several other fusions        each has a copy, if that moves fewer bytes
+a slice of what is in memory                each fusion that can read it there does
 a reduction over whole rows                 joins what reads it once per row: the rows stay in the scratchpad
 what a product becomes, read by several     is written behind it, not beside a reduction of its rows
 what a product becomes, only reduced        is written behind it: what it reads besides may stay with the tiles
@@ -129,7 +130,7 @@ class _CandidateWalk:
         elif self._is_part_of_memory(op) and (inside := self._readers_of_part(op, found)):
             self._copy_into(op, inside)
             if others := [use for use in found if use not in inside]:
-                self._start(op, others, "read as a whole", is_loop=True)
+                self._start(op, others, self._why_started(op, others), is_loop=True)
         elif is_elemental(op):
             if found:
                 self._visit_loop_op(op, found)

@@ -45,9 +45,8 @@ def _unsigned(width: int, shape: Sequence[int]) -> TensorType[Attribute]:
 
 def _element(e: Expansion, value: SSAValue, j: int) -> SSAValue:
     """Element j of the last dimension, which stays with size 1."""
-    *outer, _ = as_tensor(value.type).get_shape()
-    bounds = {"start_indices": [0] * len(outer) + [j], "limit_indices": [*outer, j + 1], "strides": [1] * (len(outer) + 1)}
-    return e.emit("slice", [value], e.like(value, (*outer, 1)), **{k: int_array(v) for k, v in bounds.items()})
+    last = len(as_tensor(value.type).get_shape()) - 1
+    return e.sliced(value, last, j, j + 1)
 
 
 def expand_type(op: Operation) -> None:

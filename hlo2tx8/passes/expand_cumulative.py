@@ -180,10 +180,6 @@ class _Scan(Expansion):
         """The elements along n from the last to the first."""
         return self.emit("reverse", [value], value.type, dimensions=int_array((1,)))
 
-    def reshaped(self, value: SSAValue, shape: Shape) -> SSAValue:
-        """The same elements in another shape."""
-        return value if shape_of(value) == shape else self.emit("reshape", [value], self.like(value, shape))
-
 
 def _source(value: SSAValue) -> SSAValue:
     """What a value has the elements of, in their order."""

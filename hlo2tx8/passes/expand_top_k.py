@@ -140,7 +140,3 @@ class _Search(Expansion):
         """[rows, k] for each column."""
         over = {"broadcast_dimensions": int_array((0, 1))}
         return Term(self, self.emit("broadcast_in_dim", [value.value], self.like(value.value, shape), **over))
-
-    def reshaped(self, value: SSAValue, shape: tuple[int, ...]) -> SSAValue:
-        """The same elements in another shape."""
-        return value if tensor_like(value.type).shape == shape else self.emit("reshape", [value], self.like(value, shape))

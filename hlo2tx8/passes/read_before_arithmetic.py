@@ -132,5 +132,4 @@ class _EarlyRead(Expansion):
         sizes = [size for size in shape if size > 1]
         if kept != sorted(set(kept)) or [type_.get_shape()[d] for d in kept] != sizes:
             return self.view(source, map)
-        flat = source if list(shape) == sizes else self.emit("reshape", [source], self.like(source, sizes))
-        return self.emit("broadcast_in_dim", [flat], type_, broadcast_dimensions=int_array(kept))
+        return self.emit("broadcast_in_dim", [self.reshaped(source, sizes)], type_, broadcast_dimensions=int_array(kept))

@@ -38,9 +38,10 @@ class Loads:
 
 @dataclass(frozen=True)
 class RowMemberCosts:
-    """Of a member and the rates of a chip: `vector_cycles` that the vector engine of one tile takes for all of it, `macs` of its
-    dot in passes of the matrix engine, `instructions` of a step; `depth`, products that are added up for an element of the dot, of
-    `operand_bytes` each in SPM, in `parts`; `element_bytes` of the result; `alive_bytes` per element of a member without a dot."""
+    """Of a member: what it reads from DDR (`loads`), in all `parameter_bytes`; `vector_cycles` that the vector engine of one tile
+    takes for all of it; `macs` of the matrix engine, for all passes of its dot; `instructions` of a step. An element of the dot is
+    a sum of `depth` products of factors of `operand_bytes` in SPM, which are numbers in so many `parts`. An element of the result
+    has `element_bytes`, and per element of it `alive_bytes` are in SPM at once: vectors, or what a dot makes and adds up."""
 
     member: RowGroupMember
     loads: Loads

@@ -1,6 +1,6 @@
 """Tensors whose dimensions have to be in the same order: those that an op reads and writes at the same index, or along windows."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Block, Operation, SSAValue
@@ -54,6 +54,24 @@ def alike(op: Operation) -> list[SSAValue]:
     if not all(map(is_reordered, found)) or len({len(shape_of(value)) for value in found}) != 1:
         return []
     return found
+
+
+def reads_in_order(op: Operation, block: Block, readers: Container[str] = READ_IN_ANY_ORDER) -> bool:
+    """Does an op need what it reads in the order that the block has it? `readers` are the ops that read any order."""
+    return op.parent is not block or (op.name not in readers and not alike(op))
+
+
+def is_moved(
+    value: SSAValue,
+    block: Block,
+    makers: Container[str] = MADE_IN_ANY_ORDER,
+    readers: Container[str] = READ_IN_ANY_ORDER,
+) -> bool:
+    """Is a tensor made in the old order, or read in it, by what cannot have another one?"""
+    owner = value.owner
+    if isinstance(owner, Block) or (owner.name not in makers and not alike(owner)):
+        return True
+    return any(reads_in_order(use.operation, block, readers) for use in value.uses)
 
 
 def is_elementwise(op: Operation) -> bool:

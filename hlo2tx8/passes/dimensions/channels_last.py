@@ -8,7 +8,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.convolution import numbers_of
-from hlo2tx8.passes.dimensions.alike import MADE_IN_ANY_ORDER, READ_IN_ANY_ORDER, alike, is_reordered, sets_alike
+from hlo2tx8.passes.dimensions.alike import is_moved, is_reordered, sets_alike
 from hlo2tx8.passes.windows.channels import LEAST_CHANNELS
 from hlo2tx8.schedule.costs import size_bytes
 
@@ -37,7 +37,7 @@ def orders_of(block: Block) -> dict[SSAValue, Order]:
         if not of_all:
             continue
         order, saved = of_all.most_common(1)[0]
-        moved = MOVED * sum(size_bytes(value) for value in values if _is_moved(value, block))
+        moved = MOVED * sum(size_bytes(value) for value in values if is_moved(value, block))
         if list(order) != sorted(order) and 2 * saved - of_all.total() > moved:
             found |= dict.fromkeys(values, order)
     return found
@@ -61,16 +61,3 @@ def _wanted_by(op: Operation) -> Iterator[tuple[SSAValue, Order, int]]:
     times = PER_CHANNEL if is_per_channel and is_large else 1
     yield image, (n.input_batch_dimension, *n.input_spatial_dimensions, n.input_feature_dimension), times * size_bytes(image)
     yield result, (n.output_batch_dimension, *n.output_spatial_dimensions, n.output_feature_dimension), times * size_bytes(result)
-
-
-def _is_moved(value: SSAValue, block: Block) -> bool:
-    """Is a tensor made in the old order, or read in it, by what cannot have another one?"""
-    owner = value.owner
-    if isinstance(owner, Block) or (owner.name not in MADE_IN_ANY_ORDER and not alike(owner)):
-        return True
-    return any(reads_in_order(use.operation, block) for use in value.uses)
-
-
-def reads_in_order(op: Operation, block: Block) -> bool:
-    """Does an op need what it reads in the order that the block has it?"""
-    return op.parent is not block or (op.name not in READ_IN_ANY_ORDER and not alike(op))

@@ -13,7 +13,7 @@ from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.convolution import numbers_of
 from hlo2tx8.hlo.ops.dot import numbers_of as numbers_of_dot
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
-from hlo2tx8.passes.dimensions.alike import BY_DIMENSION, MADE_IN_ANY_ORDER, OF_DIMENSIONS, READ_IN_ANY_ORDER, alike
+from hlo2tx8.passes.dimensions.alike import BY_DIMENSION, MADE_IN_ANY_ORDER, OF_DIMENSIONS, READ_IN_ANY_ORDER, alike, reads_in_order
 from hlo2tx8.passes.dimensions.channels_last import Order
 from hlo2tx8.passes.dimensions.scores import DOT, MADE_AROUND_PRODUCTS, READ_AROUND_PRODUCTS
 from hlo2tx8.schedule.costs import size_bytes
@@ -60,15 +60,11 @@ class _Reordering:
                     value.replace_all_uses_with(new)
                     continue
                 self.moved[value] = new
-                if any(self._reads_in_order(use.operation, block) for use in value.uses):
+                if any(reads_in_order(use.operation, block, self.readers) for use in value.uses):
                     order = self.orders[value]
                     back = e.transpose(new, [order.index(d) for d in range(len(order))])
-                    value.replace_uses_with_if(back, lambda use: self._reads_in_order(use.operation, block))
+                    value.replace_uses_with_if(back, lambda use: reads_in_order(use.operation, block, self.readers))
             self.replaced.append(op)
-
-    def _reads_in_order(self, op: Operation, block: Block) -> bool:
-        """Does an op need what it reads in the order that the block has it?"""
-        return op.parent is not block or (op.name not in self.readers and not alike(op))
 
     def now(self, value: SSAValue) -> SSAValue:
         """The tensor that took the place of another one."""

@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.partitioner.instruction import shape_of
-from hlo2tx8.passes.dimensions.alike import LEAST_RANK, MADE_IN_ANY_ORDER, READ_IN_ANY_ORDER, alike, is_reordered, sets_alike
+from hlo2tx8.passes.dimensions.alike import LEAST_RANK, MADE_IN_ANY_ORDER, READ_IN_ANY_ORDER, is_moved, is_reordered, sets_alike
 from hlo2tx8.passes.dimensions.channels_last import MOVED, Order
 from hlo2tx8.schedule.costs import size_bytes
 
@@ -153,15 +153,9 @@ class _Orders:
 
     def moved_bytes(self, block: Block) -> float:
         """Bytes of the transposes of tensors that others make, or read, in the order that they have now."""
-        made, read = MADE_AROUND_PRODUCTS, READ_AROUND_PRODUCTS
-        moved = 0.0
-        for number in self.given:
-            for value in self.sets[number]:
-                owner = value.owner
-                is_made = not isinstance(owner, Block) and (owner.name in made or bool(alike(owner)))
-                is_read = all(u.operation.parent is block and (u.operation.name in read or alike(u.operation)) for u in value.uses)
-                moved += MOVED * size_bytes(value) * (not is_made or not is_read)
-        return moved
+        values = (value for number in self.given for value in self.sets[number])
+        moved = (value for value in values if is_moved(value, block, MADE_AROUND_PRODUCTS, READ_AROUND_PRODUCTS))
+        return MOVED * sum(map(size_bytes, moved))
 
     def of_values(self) -> dict[SSAValue, Order]:
         """The new order of each tensor."""

@@ -50,14 +50,14 @@ class RowParts:
         found: list[SSAValue] = []
         for start, end, size in ((0, whole, self.size), (whole, whole + self.rest, self.rest)):
             if size:
-                part = _slice(e, reshaped(e, value, flat), self.first, start, end)
-                found.append(reshaped(e, part, (*flat[: self.first], (end - start) // size, size, *flat[self.first + 1 :])))
+                part = e.sliced(e.reshaped(value, flat), self.first, start, end)
+                found.append(e.reshaped(part, (*flat[: self.first], (end - start) // size, size, *flat[self.first + 1 :])))
         return found
 
     def in_groups(self, e: Expansion, value: SSAValue) -> SSAValue:
         """What has an element per part as [.., groups, parts of a group, ..]."""
         shape = shape_of(value)
-        return reshaped(e, value, (*shape[: self.first], self.groups, self.count // self.groups, *shape[self.first + 1 :]))
+        return e.reshaped(value, (*shape[: self.first], self.groups, self.count // self.groups, *shape[self.first + 1 :]))
 
 
 def choose_parts(type_: TensorType[Attribute], dims: Sequence[int], rates: Rates) -> RowParts | None:
@@ -94,24 +94,8 @@ def reduced(e: Expansion, value: SSAValue, dims: Sequence[int], start: SSAValue,
     return e.insert(stablehlo.OPS["reduce"]([value, start], [kept], over, [Region(block)])).results[0]
 
 
-def reshaped(e: Expansion, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-    """The elements in another shape; the value itself if it is the same."""
-    return value if tuple(shape) == shape_of(value) else e.emit("reshape", [value], e.like(value, shape))
-
-
 def spread(e: Expansion, value: SSAValue, like: SSAValue, dims: Sequence[int]) -> SSAValue:
     """A value everywhere along some dimensions of another's shape, which it has not itself."""
     kept = [dim for dim in range(len(shape_of(like))) if dim not in dims]
     wide = TensorType(tensor_type(value).element_type, shape_of(like))
     return e.emit("broadcast_in_dim", [value], wide, broadcast_dimensions=int_array(kept))
-
-
-def _slice(e: Expansion, value: SSAValue, dim: int, start: int, end: int) -> SSAValue:
-    """The elements `start` up to but not including `end` along a dimension; the value itself if that is all."""
-    shape = shape_of(value)
-    if end - start == shape[dim]:
-        return value
-    first, last = [0] * len(shape), [*shape[:dim], end, *shape[dim + 1 :]]
-    first[dim] = start
-    bounds = {"start_indices": int_array(first), "limit_indices": int_array(last), "strides": int_array([1] * len(shape))}
-    return e.emit("slice", [value], e.like(value, (*shape[:dim], end - start, *shape[dim + 1 :])), **bounds)

@@ -14,7 +14,7 @@ from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
 from hlo2tx8.partitioner.reduction_order import joins_apart, reduced_dimensions
 from hlo2tx8.passes.statistics.behind_rows import rows_behind, statistic
-from hlo2tx8.passes.statistics.parts import RowParts, reduced, reshaped, spread
+from hlo2tx8.passes.statistics.parts import RowParts, reduced, spread
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Variance:
         e.replace(_total(e, [_totals(e, moments) for moments in found], parts, self.total.operands[1]))
         e = Expansion(self.squares)
         kept = [size for dim, size in enumerate(shape_of(found[0].mean)) if dim not in parts.joined]
-        mean = reshaped(e, self.mean, kept)
+        mean = e.reshaped(self.mean, kept)
         squares = [_from_other_mean(e, moments, spread(e, mean, moments.mean, parts.joined))[1] for moments in found]
         e.replace(_total(e, squares, parts, self.squares.operands[1]))
 

@@ -88,8 +88,3 @@ class Updates(Expansion):
         elif dtype.itemsize > 4:
             value = self.emit("clamp", [self.splat(-1, self.like(value, ())), value, self.splat(size, self.like(value, ()))], type_)
         return self.converted(value, i32)
-
-    def reshaped(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """The same elements in another shape."""
-        same = tensor_like(value.type).shape == tuple(shape)
-        return value if same else self.emit("reshape", [value], self.like(value, shape))

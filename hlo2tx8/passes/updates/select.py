@@ -74,17 +74,7 @@ class Choices(Updates):
     def _picked(self, value: SSAValue, dim: int, at: int) -> SSAValue:
         """One of what is along a dimension, without that dimension."""
         shape = tensor_like(value.type).shape
-        rest = (*shape[:dim], *shape[dim + 1 :])
-        if shape[dim] > 1:
-            limits = [at + 1 if d == dim else n for d, n in enumerate(shape)]
-            bounds = {
-                "start_indices": [at if d == dim else 0 for d in range(len(shape))],
-                "limit_indices": limits,
-                "strides": [1] * len(shape),
-            }
-            sizes = [1 if d == dim else n for d, n in enumerate(shape)]
-            value = self.emit("slice", [value], self.like(value, sizes), **{key: int_array(n) for key, n in bounds.items()})
-        return self.reshaped(value, rest)
+        return self.reshaped(self.sliced(value, dim, at, at + 1), (*shape[:dim], *shape[dim + 1 :]))
 
     def _spread(self, value: SSAValue, dims: Sequence[int], shape: Sequence[int]) -> SSAValue:
         """The value over a larger shape, of which it has these dimensions."""
