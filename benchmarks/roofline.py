@@ -173,6 +173,11 @@ def convolutions() -> Iterator[Workload]:
             image, weights = array(batch, size, size, channels, dtype=BF16), array(3, 3, 1, channels, dtype=BF16)
             name = f"depthwise bf16 b{batch} {size}x{size}x{channels}/{stride}"
             yield Workload(name, lambda x, w, stride=stride, c=channels: convolution(x, w, stride, c), (image, weights))
+    for dtype in (BF16, F32):
+        for size, channels, filters, width in ((224, 3, 768, 16), (224, 3, 96, 4), (56, 96, 192, 2), (28, 192, 384, 2)):
+            operands = array(8, size, size, channels, dtype=dtype), array(width, width, channels, filters, dtype=dtype)
+            name = f"patches {NAMES[dtype]} b8 {size}x{size} {channels}->{filters} {width}x{width}"
+            yield Workload(name, lambda x, w, width=width: convolution(x, w, width), operands)
 
 
 def first(x: jax.Array, w: jax.Array, stride: int = 1) -> jax.Array:

@@ -78,6 +78,7 @@ from hlo2tx8.passes.expand_special_functions import ExpandSpecialFunctionsPass
 from hlo2tx8.passes.expand_top_k import ExpandTopKPass
 from hlo2tx8.passes.expand_transposed_convolution import ExpandTransposedConvolutionPass
 from hlo2tx8.passes.expand_vector_products import ExpandVectorProductsPass
+from hlo2tx8.passes.fold_windows import FoldWindowsPass
 from hlo2tx8.passes.hoist_invariants import HoistInvariantsPass
 from hlo2tx8.passes.hoist_sliced_products import HoistSlicedProductsPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
@@ -148,6 +149,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandReduceWindowPass(), after=Level.HLO),
     Stage(ExpandChannelGradientPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandDenseConvolutionPass(), after=Level.HLO, is_optional=True),
+    Stage(FoldWindowsPass(), after=Level.HLO, is_optional=True),
     Stage(OrderFiltersPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandTransposedConvolutionPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandConvolutionPass(), after=Level.HLO),

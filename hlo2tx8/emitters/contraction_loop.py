@@ -6,10 +6,14 @@ loop, which carries the sums of each: what they share is read once.
   scf.yield %2
 }
 %3 = xla.dot lanes [256] init(%1 : f32) { ... } by { ... }            // the last block can be written in another format
+
+Where several counters are added up and blocks are all as large, the one loop goes over all of them: turn %t is block %t mod 4 of
+element %t div 4 of the other. Else there are loops around that of the blocks.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 from xdsl.dialects import arith, scf
@@ -21,7 +25,7 @@ from hlo2tx8.dialects.xla_dot import sums_type
 from hlo2tx8.emitters.reduce_blocks import counted_loop
 from hlo2tx8.emitters.scalar import location, scalar_constant, scalar_op_named
 from hlo2tx8.hlo import numpy_dtype
-from hlo2tx8.indexing import Dim, IndexingMap, Variable
+from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable, delinearize
 from hlo2tx8.partitioner.contraction import Contraction
 from hlo2tx8.partitioner.instruction import tensor_type
 from hlo2tx8.partitioner.reduction_paths import loop_counters
@@ -49,49 +53,53 @@ class ContractionLoop:
         counters: dict[int, SSAValue] = {}
         nest: list[scf.ForOp] = []
         sums: Sequence[SSAValue] = [self.zero] * len(self.ops)
+        is_one = self.contraction.is_one_loop
         for number in self.contraction.loops:
-            turns = loop_counters(self.ops[0])[number].hi + 1
+            turns = self._turns(number)
             if turns == 1:
                 first = arith.ConstantOp(IntegerAttr(0, index))
                 block.add_op(first)
                 counters[number] = first.result
-                continue
-            loop = counted_loop(turns, sums, block)
-            block, sums = loop.body.block, loop.body.block.args[1:]
-            counters[number] = block.args[0]
-            nest.append(loop)
+            elif not is_one:
+                loop = counted_loop(turns, sums, block)
+                block, sums = loop.body.block, loop.body.block.args[1:]
+                counters[number] = block.args[0]
+                nest.append(loop)
         sums = self._blocks(sums, counters, block)
         for loop in reversed(nest):
             loop.body.block.add_op(scf.YieldOp(*sums))
             sums = loop.results
         return list(sums)
 
+    def _turns(self, number: int) -> int:
+        """Of a counter."""
+        return loop_counters(self.ops[0])[number].hi + 1
+
     def _blocks(self, sums: Sequence[SSAValue], counters: dict[int, SSAValue], block: Block) -> list[SSAValue]:
         lanes = self.contraction.lanes
-        turns, rest = divmod(self.contraction.extent, lanes)
-        if not rest:
-            turns, rest = turns - 1, lanes
+        others = [number for number in self.contraction.loops if number not in counters]
+        blocks, rest = divmod(self.contraction.extent, lanes)
+        turns = blocks * prod(map(self._turns, others)) - (rest == 0)
         if turns == 1:
-            sums = self._dots(sums, counters, lanes, None, 0, block)
+            sums = self._dots(sums, counters, lanes, 0, block)
         elif turns:
             loop = counted_loop(turns, sums, block)
             inner = loop.body.block
-            carried = self._dots(inner.args[1:], counters, lanes, (inner.args[0], turns), 0, inner)
+            carried = self._dots(inner.args[1:], counters, lanes, (inner.args[0], turns), inner)
             inner.add_op(scf.YieldOp(*carried))
             sums = loop.results
-        return self._dots(sums, counters, rest, None, turns * lanes, block)
+        return self._dots(sums, counters, rest or lanes, turns, block)
 
     def _dots(
         self,
         sums: Sequence[SSAValue],
         counters: dict[int, SSAValue],
         lanes: int,
-        turn: tuple[SSAValue, int] | None,
-        start: int,
+        turn: tuple[SSAValue, int] | int,
         block: Block,
     ) -> list[SSAValue]:
         """One block of each dot, as `_dot`."""
-        return [self._dot(op, own, counters, lanes, turn, start, block) for op, own in zip(self.ops, sums, strict=True)]
+        return [self._dot(op, own, counters, lanes, turn, block) for op, own in zip(self.ops, sums, strict=True)]
 
     def _dot(
         self,
@@ -99,11 +107,10 @@ class ContractionLoop:
         sums: SSAValue,
         counters: dict[int, SSAValue],
         lanes: int,
-        turn: tuple[SSAValue, int] | None,
-        start: int,
+        turn: tuple[SSAValue, int] | int,
         block: Block,
     ) -> SSAValue:
-        """One block from product `start`, and `lanes` more per turn, on."""
+        """The block of a turn, or of one of so many turns."""
         sides: list[Block] = []
         taps = self.contraction.window_counters
         for number in (self.contraction.rows, 1 - self.contraction.rows):
@@ -111,7 +118,7 @@ class ContractionLoop:
             for arg in side.args:
                 arg.name_hint = "lane"
             own = counters | dict(zip(taps, side.args, strict=False))
-            own[self.contraction.block] = self._counter(side.args[-1], lanes, turn, start, side)
+            own |= self._counters(side.args[-1], lanes, turn, [n for n in self.contraction.loops if n not in counters], side)
             (element,) = self.elements(dot, [own[i] for i in range(len(own))], side, (number,))
             side.add_op(YieldOp([element]))
             sides.append(side)
@@ -135,15 +142,27 @@ class ContractionLoop:
         block.add_op(add)
         return add.results[0]
 
-    def _counter(self, lane: SSAValue, lanes: int, turn: tuple[SSAValue, int] | None, start: int, block: Block) -> SSAValue:
-        """The counter of the block's dimension at a lane."""
-        if turn is None and not start:
-            return lane
-        variables, values, position = [Variable(0, lanes - 1, "lane")], [lane], Dim(0) + start
-        if turn is not None:
+    def _counters(
+        self, lane: SSAValue, lanes: int, turn: tuple[SSAValue, int] | int, others: Sequence[int], block: Block
+    ) -> dict[int, SSAValue]:
+        """The counter of the block's dimension at a lane, and the `others` that the loop goes over, in a turn."""
+        contraction, variables, values = self.contraction, [Variable(0, lanes - 1, "lane")], [lane]
+        if isinstance(turn, int):
+            number: Expr = Const(turn)
+        else:
             variables.append(Variable(0, turn[1] - 1, "turn"))
             values.append(turn[0])
-            position = position + Dim(1) * lanes
-        apply = ApplyIndexingOp(IndexingMapAttr(IndexingMap(tuple(variables), (), (), (position,))), values)
-        block.add_op(apply)
-        return apply.res[0]
+            number = Dim(1)
+        blocks = -(-contraction.extent // contraction.lanes)
+        *outer, own = delinearize(number, [*map(self._turns, others), blocks]) if others else [number]
+        position = Dim(0) + own * contraction.lanes
+        found: dict[int, SSAValue] = {}
+        for counter, place in zip([*others, contraction.block], [*outer, position], strict=True):
+            map_ = IndexingMap(tuple(variables), (), (), (place,)).simplify()
+            if map_.results == (Dim(0),):
+                found[counter] = lane
+                continue
+            apply = ApplyIndexingOp(IndexingMapAttr(map_), values)
+            block.add_op(apply)
+            found[counter] = apply.res[0]
+        return found

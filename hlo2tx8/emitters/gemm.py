@@ -273,6 +273,7 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     passes = len(PASSES[max(map(num_parts, dots))])
     products = max(1, (rates.int8_products if operand == 1 else rates.products) // (passes * len(dots)))
     depth = max(loop_counters(op)[block_counter(op, loop)].hi + 1 for op in dots)
+    loops = prod(counter.hi + 1 for counter in loop_counters(dots[0])) // (depth * prod(line.taps for line in loop.lines))
     sharing = len(dots) if _have_same_rows(loop, partitioned) else 1
     copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots) // sharing
     passed = sum(cycles_per_element(op, rates) for op in around)
@@ -294,7 +295,7 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     more = loop.keeps_weights, sharing, parts, parts == EXACT_PARTS
     epilogue = len(around), passed, target.meeting, kept_once, is_cut
     given = depth, operand, kept, moved, products, copies, loop.lines
-    return ContractionWork(*given, *forms, *epilogue, *more, rows_stay, has_rows=has_rows)
+    return ContractionWork(*given, *forms, *epilogue, *more, rows_stay, has_rows=has_rows, loops=loops)
 
 
 def _source(value: SSAValue) -> int | None:

@@ -56,6 +56,11 @@ class Contraction:
     parts: int = 1
 
     @property
+    def is_one_loop(self) -> bool:
+        """Does one loop go over blocks and all plain loops? Blocks are as large then."""
+        return self.extent % self.lanes == 0 and not self.is_backward
+
+    @property
     def is_added_to_nearest(self) -> bool:
         """True if the sums of blocks are added by CT, with f32's rounding to nearest. The engine itself rounds toward zero, which
         would show after many turns.

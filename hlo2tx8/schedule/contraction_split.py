@@ -28,6 +28,8 @@ twice as many either way may be better."""
 MOST_DEPTH = 512
 """Products added up by one instruction: enough to hide what starts it, and loads of the next ones."""
 LEAST_DEPTH = 64
+MOST_PEELED = 2
+"""Turns that are no loop: the last one comes behind it."""
 SUM_BYTES = 4
 """Of a partial sum."""
 PART_BYTES = 2
@@ -46,7 +48,8 @@ MOST_EVEN = 8
 
 @dataclass(frozen=True)
 class ContractionWork:
-    """What a step costs: `depth` products per element; bytes per element that is multiplied, that is kept in SPM besides the
+    """What a step costs: `depth` products per element, in each turn of the other counters that are added up, of which there are
+    `loops`; bytes per element that is multiplied, that is kept in SPM besides the
     operands, and that is read or written besides them; products of an element that the engine multiplies in a cycle.
     `lines`: of rows with windows, whose elements `depth` does not count; `is_per_channel`: each column has rows of its own;
     `is_backward`: the last rows are channels, and products of one image after the other are added up.
@@ -85,6 +88,16 @@ class ContractionWork:
     in_ring: bool = False
     has_rows: bool = False
     stores_sums: bool = False
+    loops: int = 1
+
+    @property
+    def products(self) -> int:
+        """Products per element, and element of a window, of all turns."""
+        return self.depth * self.loops
+
+    def turns(self, depth: int) -> int:
+        """In how many turns they are added up, so many in each."""
+        return self.loops * -(-self.depth // depth)
 
     @property
     def sent_bytes(self) -> int:
@@ -263,17 +276,19 @@ def _buffers(part: ContractionPart, box: Sequence[int], depth: int, work: Contra
     rows, columns = sides_of(part, box)
     deep = 1 if work.is_per_channel or work.is_backward else depth
     once = alike_bytes(part, box, depth, work)
-    several = sum(loaded(part, box, work)) * deep * work.operand_bytes - once
+    of_rows, of_columns = loaded(part, box, work)
+    several = (of_rows + (0 if once else of_columns)) * deep * work.operand_bytes
     return rows * columns * work.kept_bytes + several * work.operand_copies + once
 
 
 def alike_bytes(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork) -> int:
-    """Bytes of columns that are the same in all steps of all tiles, because a step has all columns and all products."""
+    """Bytes of columns that are the same in all steps of all tiles, because a step has all columns and all products: in a turn, or
+    in two, which are no loop."""
     shape, roles = inner_shape(part)
     is_cut = any(own != "row" and step < size for own, step, size in zip(roles, box, shape, strict=True))
-    if is_cut or depth < work.depth or work.is_per_channel or work.is_backward:
+    if is_cut or depth < work.depth or work.loops > MOST_PEELED or work.is_per_channel or work.is_backward:
         return 0
-    return loaded(part, box, work)[1] * work.depth * work.operand_bytes
+    return loaded(part, box, work)[1] * work.products * work.operand_bytes
 
 
 def is_even(part: ContractionPart, box: Sequence[int]) -> bool:
@@ -443,7 +458,7 @@ def moved_bytes(part: ContractionPart, box: Sequence[int], depth: int, work: Con
     if not work.lines or work.is_backward:
         return 0.0
     rows, columns = sides_of(part, box)
-    image = loaded(part, box, work)[0] * (1 if work.is_per_channel else work.depth) * work.operand_bytes
+    image = loaded(part, box, work)[0] * (work.loops if work.is_per_channel else work.products) * work.operand_bytes
     laid_out = image + rows * columns * SUM_BYTES if is_laid_out(part, work) else 0
     if work.is_tap_by_tap(depth, is_even=is_even(part, box)) and not work.is_per_channel:
         return image * (1 if max(line.stride for line in work.lines) == 1 else 3) + rows * columns * work.operand_bytes
@@ -460,7 +475,7 @@ def turned_bytes(part: ContractionPart, box: Sequence[int], depth: int, work: Co
     stay = work.is_backward or work.is_per_channel or work.is_tap_by_tap(depth, is_even=is_even(part, box))
     if not work.lines or stay:
         return 0.0
-    return loaded(part, box, work)[1] * work.depth * max(work.operand_bytes, rates.move_run_bytes)
+    return loaded(part, box, work)[1] * work.products * max(work.operand_bytes, rates.move_run_bytes)
 
 
 def rows_with_gaps(part: ContractionPart, box: Sequence[int], work: ContractionWork) -> int:
@@ -483,17 +498,17 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     alike = once = alike_bytes(part, box, depth, work)
     if not is_spread(alike, active, rates):
         alike = 0
-    own = loads * work.depth + rows * columns * work.moved_bytes - alike
-    turns = -(-work.depth // depth)
+    own = loads * work.products + rows * columns * work.moved_bytes - alike
+    turns = work.turns(depth)
     is_by_tap = work.is_tap_by_tap(depth, is_even=is_even(part, box))
     own_rows = rows_with_gaps(part, box, work) if is_by_tap else rows
     height, width = (-(-n // unit) * unit for n, unit in ((own_rows, rates.product_rows), (columns, rates.product_columns)))
-    engine = height * width * (work.depth * taps + rates.product_depth - 1) / work.tile_products
+    engine = height * width * (work.products * taps + rates.product_depth - 1) / work.tile_products
     engine += turns * (rates.product_start + rates.move_start)
     if is_by_tap:
-        engine += taps * -(-work.depth // min(depth, block_width(work.operand_bytes))) * rates.product_start
+        engine += taps * work.turns(min(depth, block_width(work.operand_bytes))) * rates.product_start
     engine += work.passes * rates.vector_pass + rows * columns * work.passed_cycles
-    engine += work.split_passes * (loads * work.depth / rates.vector + 2 * turns * rates.vector_pass)
+    engine += work.split_passes * (loads * work.products / rates.vector + 2 * turns * rates.vector_pass)
     if work.is_added_apart:
         engine += turns * (rows * columns * SUM_BYTES / rates.vector + rates.vector_pass)
     first = (loads * depth - alike) * active

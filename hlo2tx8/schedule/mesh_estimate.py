@@ -67,7 +67,7 @@ def mesh_cycles(
     """Estimated cycles with so many slots of panels, and the pace of steps; panels of rows (0) or of columns (1) may stay for the
     steps that share them."""
     rows, columns = sides_of(part, box)
-    turns, num_steps = -(-work.depth // depth), prod(box_counts(part, box)) // rates.tiles
+    turns, num_steps = work.turns(depth), prod(box_counts(part, box)) // rates.tiles
     most, own = columns, 0
     if tail is not None:
         last = part.size - (box_counts(part, box)[part.column] - 1) * columns
@@ -78,7 +78,7 @@ def mesh_cycles(
     if work.lines:
         engine *= prod(line.taps for line in work.lines)
         moved = moved_bytes(part, box, depth, work) + turned_bytes(part, box, depth, work, rates)
-        engine = max(engine, moved / work.depth * depth / rates.move)
+        engine = max(engine, moved / work.products * depth / rates.move)
     stored = rows * columns * work.moved_bytes * rates.tiles / rates.ddr
     blocks = -(-columns // BLOCK)
     num_parts = num_parts_of(rows, blocks, turns - 1)

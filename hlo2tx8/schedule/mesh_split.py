@@ -124,6 +124,8 @@ def resident_blockings(
     """
     if work.is_per_channel or work.is_backward or work.parts > 1 or part.inner != BLOCK or part.size != part.shape[part.column]:
         return []
+    if work.loops > 1 and (work.rows_stay or work.has_rows):
+        return []
     if min(rates.mesh_rows, rates.mesh_columns) < 2 or rates.mesh_rows * rates.mesh_columns != rates.tiles:
         return []
     boxes = [box for box in _boxes(part, rates) if _is_side_by_side(part, work, rates, box, residence)]
@@ -144,7 +146,7 @@ def resident_blockings(
     if work.in_ring:
         found = [own for own in found if (work.depth // rates.mesh_columns) // own.depth >= LEAST_SLOTS]
     least = LEAST_SLOTS if residence.row_steps > 1 else 1  # panels: what follows other products goes into a loop over all but one
-    found = [own for own in found if -(-work.depth // own.depth) >= least]
+    found = [own for own in found if work.turns(own.depth) >= least]
     if work.has_rows and residence.row_steps > 1:
         found = [own for own in found if own.depth == BLOCK]
     if work.rows_stay:
@@ -200,7 +202,7 @@ def row_blockings(
 ) -> list[Blocking]:
     """How a part whose result stays with the tiles can be computed so that a tile has all rows of a run of them, and all columns of
     another: in steps of some of its rows, the best first."""
-    if work.is_per_channel or work.is_backward or work.lines or work.parts > 1:
+    if work.is_per_channel or work.is_backward or work.lines or work.parts > 1 or work.loops > 1:
         return []
     if part.column < 0 or part.inner != BLOCK or part.size != part.shape[part.column]:
         return []
@@ -282,12 +284,17 @@ def _deep(
 ) -> Iterator[list[Blocking]]:
     """The depths of panels of a box with which it fits: of each the ways to keep panels, the best first."""
     unit, (rows, columns) = block_width(work.operand_bytes), sides_of(part, box)
+    if work.loops > 1 and work.depth < max(depths):
+        depths = sorted({*depths, work.depth})
     for depth in depths:
-        if depth > work.depth or (depth % unit and unit % depth) or (work.is_added_apart and depth > EXACT_DEPTH):
+        is_whole = depth == work.depth and work.loops > 1
+        if depth > work.depth or (depth % unit and unit % depth and not is_whole) or (work.is_added_apart and depth > EXACT_DEPTH):
+            continue
+        if work.loops > 1 and work.depth % depth:
             continue
         if work.lines and not _is_convolved(part, work, box, depth):
             continue
-        sides, turns = panel_bytes(part, work, box, depth), -(-work.depth // depth)
+        sides, turns = panel_bytes(part, work, box, depth), work.turns(depth)
         padded = sides[0] * (1 if max(line.stride for line in work.lines) == 1 else 2) if work.lines else 0
         kept = rows * columns * (work.kept_once if is_in_sets(part, work, box) else work.kept_bytes)
         if work.lines:
