@@ -162,6 +162,15 @@ def products() -> Iterator[Workload]:
     yield Workload("gemv bf16 4096x11008", lambda a, b: a @ b, (vector, matrix))
 
 
+def converted() -> Iterator[Workload]:
+    """Products of weights of another type, with a factor per column."""
+    for kind, weights, multiplied in (("int8", INT8, BF16), ("f32", F32, BF16), ("bf16", BF16, F32)):
+        for rows in (8, 1024):
+            operands = array(rows, 2048, dtype=multiplied), array(2048, 8192, dtype=weights), array(8192, dtype=multiplied)
+            name = f"{NAMES[multiplied]} [{rows},2048] x {kind} [2048,8192]"
+            yield Workload(name, lambda x, w, scale: (x @ w.astype(x.dtype)) * scale, operands)
+
+
 def convolutions() -> Iterator[Workload]:
     """Those of ResNet-50, and depthwise ones."""
     for batch in (8, 1):
@@ -329,7 +338,7 @@ def losses() -> Iterator[Workload]:
     yield Workload("gradient of the gates of 2 of 64 experts", gates, experts)
 
 
-GROUPS = (streaming, statistics, products, convolutions, orders, gradients, recurrent, indexed, updates, losses)
+GROUPS = (streaming, statistics, products, converted, convolutions, orders, gradients, recurrent, indexed, updates, losses)
 
 
 def measured(workload: Workload) -> tuple[float, str]:

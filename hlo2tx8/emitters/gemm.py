@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.device.rates import Rates
+from hlo2tx8.dialects.vector_instructions import unconverted
 from hlo2tx8.dialects.xla import MESH
 from hlo2tx8.dialects.xla_dot import PASSES, WindowLine
 from hlo2tx8.emitters.dot_loop import DotLoop, block_counter, dot_loop, plain_loop
@@ -264,7 +265,9 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     operand = _width_bytes(tensor_type(dots[0].operands[0]).element_type)
     results = sum(_width_bytes(tensor_type(root).element_type) for root in function.roots)
     size = prod(shape_of(function.roots[0]))
-    around = [op for op in function.instructions if kind_of(op) is Kind.ELEMENTWISE and prod(shape_of(op.results[0])) == size]
+    converted = {value.owner for dot in dots for value in dot.operands if unconverted(value) is not value}
+    arithmetic = [op for op in function.instructions if kind_of(op) is Kind.ELEMENTWISE and op not in converted]
+    around = [op for op in arithmetic if prod(shape_of(op.results[0])) == size]
     read = {value: _width_bytes(tensor_type(value).element_type) for op in around for value in op.operands}
     beside = sum(width for value, width in read.items() if isinstance(value, BlockArgument))
     widest = max([4, *read.values()])
@@ -294,8 +297,11 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     is_cut = is_cut and parts == 1
     more = loop.keeps_weights, sharing, parts, parts == EXACT_PARTS
     epilogue = len(around), passed, target.meeting, kept_once, is_cut
+    in_memory = [_width_bytes(tensor_type(unconverted(value)).element_type) for value in dots[0].operands]
+    rows = loop.rows[dots[0]]
+    read_bytes = (in_memory[rows], in_memory[1 - rows]) if converted else None
     given = depth, operand, kept, moved, products, copies, loop.lines
-    return ContractionWork(*given, *forms, *epilogue, *more, rows_stay, has_rows=has_rows, loops=loops)
+    return ContractionWork(*given, *forms, *epilogue, *more, rows_stay, has_rows=has_rows, loops=loops, read_bytes=read_bytes)
 
 
 def _source(value: SSAValue) -> int | None:

@@ -8,6 +8,7 @@ a slice of what is in memory                each fusion that can read it there d
 a reduction over whole rows                 joins what reads it once per row: the rows stay in the scratchpad
 what a product becomes, read by several     is written behind it, not beside a reduction of its rows
 what a product becomes, only reduced        is written behind it: what it reads besides may stay with the tiles
+a conversion of narrow numbers in memory    joins the only product that reads it, which converts as it loads
 a contraction                               joins what reads it, if that is arithmetic on its elements, or moves them as blocks
 contractions of the same rows               become one fusion, which reads those once
 """
@@ -29,6 +30,7 @@ from hlo2tx8.fusion.candidate import (
     reads_once,
     row_operand_maps,
 )
+from hlo2tx8.fusion.converted import is_converted_as_loaded
 from hlo2tx8.fusion.epilogues import contraction_in, ends_product, why_no_epilogue
 from hlo2tx8.fusion.fitting_rows import first_of_too_many
 from hlo2tx8.fusion.index_truths import is_of_index
@@ -131,6 +133,9 @@ class _CandidateWalk:
             self._copy_into(op, inside)
             if others := [use for use in found if use not in inside]:
                 self._start(op, others, self._why_started(op, others), is_loop=True)
+        elif is_elemental(op) and is_converted_as_loaded(op, found):
+            self._decide(What.JOINS, op, found[0].candidate.name, "converted as it is loaded", self.costs.saved(op, 1, 1))
+            self._read_in_memory(op, found[0].candidate)
         elif is_elemental(op):
             if found:
                 self._visit_loop_op(op, found)
@@ -174,10 +179,8 @@ class _CandidateWalk:
                 self.decisions += self.products.merge(op, self.candidates[-1], self.costs)
             return
         candidate = found[0].candidate
-        candidate.members[op] = None
         self._decide(What.EPILOGUE, op, candidate.name, saved=self.costs.saved(op, 1, 1))
-        for operand in op.operands:
-            self._record(operand, CandidateUse(candidate, is_outside=True))
+        self._read_in_memory(op, candidate)
         self.decisions += self.products.merge(op, candidate, self.costs)
 
     def _is_behind_product(self, op: Operation, *, may_convolve: bool = False) -> bool:
@@ -341,6 +344,12 @@ class _CandidateWalk:
     def _take(self, op: Operation, use: CandidateUse) -> None:
         use.candidate.members[op] = None
         self._read_operands(op, use)
+
+    def _read_in_memory(self, op: Operation, candidate: FusionCandidate) -> None:
+        """Makes an instruction a member that reads its operands in memory."""
+        candidate.members[op] = None
+        for operand in op.operands:
+            self._record(operand, CandidateUse(candidate, is_outside=True))
 
     def _copy_into(self, op: Operation, inside: list[CandidateUse]) -> None:
         """A copy of a free instruction for every fusion that reads it."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, FusionCandidate
+from hlo2tx8.fusion.converted import are_converted_alike
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.notes import Decision, What
 from hlo2tx8.partitioner.contraction import is_dot, why_not_on_engine
@@ -56,6 +57,8 @@ def _fit_together(op: Operation, candidate: FusionCandidate, other: FusionCandid
     """Are the products of another candidate like this dot, stored in the same order, and independent of it?"""
     dots = _products_in(other)
     if not dots or len(dots) >= MOST_PRODUCTS or candidate.is_loop != other.is_loop or len(_products_in(candidate)) > 1:
+        return False
+    if not are_converted_alike(op, dots[0]):
         return False
     if len(candidate.members) + len(other.members) > MAX_INSTRUCTIONS or candidate.root.result_types != other.root.result_types:
         return False

@@ -64,7 +64,8 @@ class ContractionWork:
     `is_added_apart`.
     `rows_stay`: tiles of the mesh have made the rows, and send them, or sums of what they multiply themselves (`in_ring`).
     `has_rows`: each tile has all rows of its mesh row already.
-    `stores_sums`: the result is stored from where it was added up, before the next step's sums."""
+    `stores_sums`: the result is stored from where it was added up, before the next step's sums.
+    `read_bytes`: of an element of rows and of columns in memory, where they are not multiplied as they are there."""
 
     depth: int
     operand_bytes: int
@@ -89,6 +90,24 @@ class ContractionWork:
     has_rows: bool = False
     stores_sums: bool = False
     loops: int = 1
+    read_bytes: tuple[int, int] | None = None
+
+    @property
+    def in_memory(self) -> tuple[int, int]:
+        """Bytes in memory of an element of rows and of one of columns."""
+        return self.read_bytes or (self.operand_bytes, self.operand_bytes)
+
+    @property
+    def is_converted(self) -> tuple[bool, bool]:
+        """Are elements of rows, and of columns, converted after they are loaded?"""
+        rows, columns = self.in_memory
+        return rows != self.operand_bytes, columns != self.operand_bytes
+
+    @property
+    def is_narrowed(self) -> tuple[bool, bool]:
+        """Are they so before they are sent to other tiles?"""
+        rows, columns = self.in_memory
+        return rows > self.operand_bytes, columns > self.operand_bytes
 
     @property
     def products(self) -> int:
@@ -100,9 +119,13 @@ class ContractionWork:
         return self.loops * -(-self.depth // depth)
 
     @property
-    def sent_bytes(self) -> int:
-        """Of an element of an operand as it is multiplied: itself, or its parts, the first of them also without infinities."""
-        return self.operand_bytes if self.parts == 1 else PART_BYTES * (self.parts + 1)
+    def sent_bytes(self) -> tuple[int, int]:
+        """Of an element of rows and of columns as tiles share it: itself, or its parts, the first of them also without
+        infinities."""
+        if self.parts > 1:
+            return PART_BYTES * (self.parts + 1), PART_BYTES * (self.parts + 1)
+        rows, columns = self.in_memory
+        return min(rows, self.operand_bytes), min(columns, self.operand_bytes)
 
     @property
     def transfers(self) -> int:
@@ -276,8 +299,8 @@ def _buffers(part: ContractionPart, box: Sequence[int], depth: int, work: Contra
     rows, columns = sides_of(part, box)
     deep = 1 if work.is_per_channel or work.is_backward else depth
     once = alike_bytes(part, box, depth, work)
-    of_rows, of_columns = loaded(part, box, work)
-    several = (of_rows + (0 if once else of_columns)) * deep * work.operand_bytes
+    of_rows, of_columns = buffered(part, box, work)
+    several = (of_rows + (0 if once else of_columns)) * deep
     return rows * columns * work.kept_bytes + several * work.operand_copies + once
 
 
@@ -288,7 +311,7 @@ def alike_bytes(part: ContractionPart, box: Sequence[int], depth: int, work: Con
     is_cut = any(own != "row" and step < size for own, step, size in zip(roles, box, shape, strict=True))
     if is_cut or depth < work.depth or work.loops > MOST_PEELED or work.is_per_channel or work.is_backward:
         return 0
-    return loaded(part, box, work)[1] * work.products * work.operand_bytes
+    return loaded(part, box, work)[1] * work.products * work.in_memory[1]
 
 
 def is_even(part: ContractionPart, box: Sequence[int]) -> bool:
@@ -418,13 +441,29 @@ def loaded(part: ContractionPart, box: Sequence[int], work: ContractionWork) -> 
     return (rows * sides_of(part, box)[1], columns) if work.is_per_channel else (rows, columns)
 
 
+def buffered(part: ContractionPart, box: Sequence[int], work: ContractionWork) -> tuple[int, int]:
+    """Bytes of buffers of rows and of columns for each product of an element of a window: as they are multiplied, and as they are
+    in memory if that is another type."""
+    rows, columns = loaded(part, box, work)
+    of_rows, of_columns = (
+        work.operand_bytes + own * is_other for own, is_other in zip(work.in_memory, work.is_converted, strict=True)
+    )
+    return rows * of_rows, columns * of_columns
+
+
+def conversion_cycles(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:
+    """What the vector engine takes to convert so many products of a step's rows and columns."""
+    each = zip(loaded(part, box, work), work.is_converted, strict=True)
+    return sum(count * depth * work.operand_bytes / rates.vector + rates.vector_pass for count, is_other in each if is_other)
+
+
 def _depth(part: ContractionPart, box: Sequence[int], work: ContractionWork, spm_bytes: int) -> int:
     """Products that an instruction adds up, such that everything fits; 0 if it does not."""
     rows, columns = sides_of(part, box)
     left = spm_bytes - rows * columns * work.kept_bytes
     if work.is_per_channel or work.is_backward:
         return int(left >= sum(loaded(part, box, work)) * work.operand_bytes * work.operand_copies)
-    fits = left // (sum(loaded(part, box, work)) * work.operand_bytes * work.operand_copies)
+    fits = left // (sum(buffered(part, box, work)) * work.operand_copies)
     most = min(fits, MOST_DEPTH)
     if work.depth <= most:
         return work.depth
@@ -493,7 +532,7 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     rows, columns = sides_of(part, box)
     chunks = _num_chunks(part, box)
     steps, active = -(-chunks // rates.tiles), min(chunks, rates.tiles)
-    loads = sum(loaded(part, box, work)) * work.operand_bytes
+    loads = sum(count * size for count, size in zip(loaded(part, box, work), work.in_memory, strict=True))
     taps = prod(line.taps for line in work.lines)
     alike = once = alike_bytes(part, box, depth, work)
     if not is_spread(alike, active, rates):
@@ -509,6 +548,7 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
         engine += taps * work.turns(min(depth, block_width(work.operand_bytes))) * rates.product_start
     engine += work.passes * rates.vector_pass + rows * columns * work.passed_cycles
     engine += work.split_passes * (loads * work.products / rates.vector + 2 * turns * rates.vector_pass)
+    engine += turns * conversion_cycles(part, box, min(depth, work.depth), work, rates)
     if work.is_added_apart:
         engine += turns * (rows * columns * SUM_BYTES / rates.vector + rates.vector_pass)
     first = (loads * depth - alike) * active

@@ -47,6 +47,11 @@ def panel_bytes(part: ContractionPart, work: ContractionWork, box: Sequence[int]
     return rows * depth * work.operand_bytes, columns * depth * work.operand_bytes
 
 
+def read_bytes(sides: Sequence[int], work: ContractionWork) -> list[int]:
+    """Bytes in memory of panels of so many bytes as they are multiplied."""
+    return [size * own // work.operand_bytes for size, own in zip(sides, work.in_memory, strict=True)]
+
+
 def is_in_sets(part: ContractionPart, work: ContractionWork, box: Sequence[int]) -> bool:
     """Can an epilogue go over a result in sets? Not where the step decides how many columns it has; storing alone can."""
     shape, roles = inner_shape(part)
@@ -68,11 +73,7 @@ def mesh_cycles(
     steps that share them."""
     rows, columns = sides_of(part, box)
     turns, num_steps = work.turns(depth), prod(box_counts(part, box)) // rates.tiles
-    most, own = columns, 0
-    if tail is not None:
-        last = part.size - (box_counts(part, box)[part.column] - 1) * columns
-        most = max(columns, last + -(-tail.size // rates.product_columns) * rates.product_columns)
-        own = depth * max(rates.line_bytes, tail.size * work.operand_bytes)
+    most, own = _with_tail(part, work, rates, box, depth, tail)
     own_rows = rows_with_gaps(part, box, work) if work.lines else rows
     engine = _product_cycles(own_rows, most, depth, work, rates)
     if work.lines:
@@ -85,28 +86,29 @@ def mesh_cycles(
     after = num_parts * work.passes * rates.vector_pass + rows * columns * work.passed_cycles
     queued = after / num_parts * min(1.0, (rates.queue + 1) / max(1, work.passes))
     sides = panel_bytes(part, work, box, depth)
-    sent = [sides[side] * work.sent_bytes / work.operand_bytes for side in (0, 1)]
+    read = read_bytes(sides, work)
+    sent = [size * own / work.operand_bytes for size, own in zip(sides, work.sent_bytes, strict=True)]
     always = sent[1:] if work.in_ring or work.has_rows else sent if stays is None else [sent[1 - stays]]
-    in_halves = (
-        work.parts == 1 and tail is None and is_even(part, box) and is_sent_in_halves(always, rates, few_slots=work.stores_sums)
-    )
-
+    in_halves = work.parts == 1 and tail is None and not any(work.is_narrowed) and is_even(part, box)
+    in_halves = in_halves and is_sent_in_halves(always, rates, few_slots=work.stores_sums)
     around = _sent_around(rows * columns, turns, rates) if work.in_ring else 0.0
 
     def step(loaded: Sequence[int]) -> tuple[float, float, float]:
         """Of a step that loads panels of these sides: its cycles, alone and beside what the step before has left to do; those that
         its first panels take to arrive."""
         sending, loaded = loaded, [side for side in loaded if side or not (work.rows_stay or work.has_rows)]
-        shared = sum(sides[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr + own / rates.ddr
-        most = max((sides[side] for side in loaded), default=0)
+        shared = sum(read[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr + own / rates.ddr
+        most = max((read[side] for side in loaded), default=0)
         load = rates.transfer_start + max(most / (2 if in_halves else 1) / rates.transfer, shared)
         kinds = [sent[side] if side in sending else 0.0 for side in (0, 1)]
         send = around + _sent_in_turn(kinds, work, rates, depth, in_halves=in_halves)
         send += (work.column_operands - 1) * rates.link_start if 1 in loaded else 0
         split = work.split_passes * (most / rates.vector + rates.vector_pass)
+        narrowing, widening = _conversion_cycles(sides, loaded, work, rates)
+        split += narrowing
         if work.is_added_apart:
             split += rows * columns * SUM_BYTES / rates.vector + rates.vector_pass
-        turn = max(engine + STEP_OVERHEAD, load, max(send, split) + rates.barrier + STEP_OVERHEAD)
+        turn = max(engine + STEP_OVERHEAD, widening, load, max(send, split) + rates.barrier + STEP_OVERHEAD)
         busy = after + idle_cycles(turns, num_parts, turn, rates.barrier + 2 * STEP_OVERHEAD, queued) if after else 0.0
         transfers = turns * load + (0 if work.stores_sums else stored)
         return turns * turn, max(turns * turn, transfers, busy), load + split + send + rates.barrier
@@ -135,6 +137,30 @@ def mesh_cycles(
     late = _made_late(work, rates, depth, turns)
     pace = Pace(alone, of_others[0], after, start, end, num_steps, steps_alike(part, rates, box)[0], late)
     return alone + (num_first - 1) * first + (num_steps - num_first) * of_others[1] + start + end + between, pace
+
+
+def _with_tail(
+    part: ContractionPart,
+    work: ContractionWork,
+    rates: Rates,
+    box: Sequence[int],
+    depth: int,
+    tail: ContractionPart | None,
+) -> tuple[int, int]:
+    """The columns of a step that has most, and bytes of a panel of the tail, which only one line loads."""
+    _, columns = sides_of(part, box)
+    if tail is None:
+        return columns, 0
+    last = part.size - (box_counts(part, box)[part.column] - 1) * columns
+    most = max(columns, last + -(-tail.size // rates.product_columns) * rates.product_columns)
+    return most, depth * max(rates.line_bytes, tail.size * work.operand_bytes)
+
+
+def _conversion_cycles(sides: Sequence[int], loaded: Sequence[int], work: ContractionWork, rates: Rates) -> tuple[float, float]:
+    """What the vector engine takes to narrow what a tile has loaded, before it is sent, and to widen what has come."""
+    each = [size / rates.vector + rates.vector_pass if other else 0.0 for size, other in zip(sides, work.is_converted, strict=True)]
+    narrowing = max((each[side] for side in loaded if work.is_narrowed[side]), default=0.0)
+    return narrowing, sum(own for own, is_first in zip(each, work.is_narrowed, strict=True) if not is_first)
 
 
 def _product_cycles(rows: int, columns: int, depth: int, work: ContractionWork, rates: Rates) -> float:

@@ -38,6 +38,7 @@ from hlo2tx8.schedule.mesh_estimate import (
     is_interleaved,
     mesh_cycles,
     panel_bytes,
+    read_bytes,
     ring_cycles,
     steps_alike,
 )
@@ -124,7 +125,7 @@ def resident_blockings(
     """
     if work.is_per_channel or work.is_backward or work.parts > 1 or part.inner != BLOCK or part.size != part.shape[part.column]:
         return []
-    if work.loops > 1 and (work.rows_stay or work.has_rows):
+    if (work.loops > 1 and (work.rows_stay or work.has_rows)) or work.is_converted[0] or any(work.is_narrowed):
         return []
     if min(rates.mesh_rows, rates.mesh_columns) < 2 or rates.mesh_rows * rates.mesh_columns != rates.tiles:
         return []
@@ -202,7 +203,7 @@ def row_blockings(
 ) -> list[Blocking]:
     """How a part whose result stays with the tiles can be computed so that a tile has all rows of a run of them, and all columns of
     another: in steps of some of its rows, the best first."""
-    if work.is_per_channel or work.is_backward or work.lines or work.parts > 1 or work.loops > 1:
+    if work.is_per_channel or work.is_backward or work.lines or work.parts > 1 or work.loops > 1 or any(work.is_converted):
         return []
     if part.column < 0 or part.inner != BLOCK or part.size != part.shape[part.column]:
         return []
@@ -305,9 +306,12 @@ def _deep(
         panel_of_all, most_slots, sharing = sum(sides), MOST_SLOTS, (0, 1)
         if work.in_ring or work.has_rows:
             panel_of_all, sharing = sides[1], (1,) if work.has_rows else ()
+        read = read_bytes(sides, work)
+        kept += SPLIT_LOADS * sum(size for size, is_first in zip(read, work.is_narrowed, strict=True) if is_first)
+        sides = [size + own * (own < size) for size, own in zip(sides, read, strict=True)]  # each tile widens what comes
         if work.parts > 1:
             kept += rows * columns * SUM_BYTES + SPLIT_LOADS * sum(sides) + work.split_buffers * max(sides)
-            panel_of_all, most_slots, sharing = sum(sides) * work.sent_bytes // work.operand_bytes, SPLIT_SLOTS, ()
+            panel_of_all, most_slots, sharing = sum(sides) * work.sent_bytes[0] // work.operand_bytes, SPLIT_SLOTS, ()
         if turns * prod(box_counts(part, box)) < 2 * rates.tiles:
             continue
         found: list[Blocking] = []

@@ -67,7 +67,7 @@ def columns_of(panels: Panels, turns: int = 0) -> tuple[Columns, ...]:
     inner_site, end = panels.sites
     if len(inner_site.gemms) != len(end.gemms):
         return ()
-    loads = [load.op for site in panels.sites for load in site.loads.values()]
+    loads = [op for site in panels.sites for load in site.loads.values() for op in (load.op, *load.widened)]
     inner = [op for op in panels.sites[0].loop.body.block.ops if _is_of_products(op) and op not in loads]
     ops = list(panels.loop.body.block.ops)
     first, last = ops.index(end.gemms[0]), ops.index(end.gemms[-1])

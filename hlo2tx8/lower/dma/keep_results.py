@@ -103,7 +103,10 @@ def interleave_kept(function: func.FuncOp, panels: Sequence[Panels], index: Tile
 
 def find_kept_results(function: func.FuncOp, panels: Sequence[Panels], tile: SSAValue, index: TileIndex) -> "list[ResultBuffer]":
     """Buffers for the tensors that may stay with the tiles that make them: each tile stores one part of rows and whole channel
-    blocks, and what is loaded later is that part, or panels of rows, which one tile of a mesh row has, or each has a part of."""
+    blocks, and what is loaded later is that part, or panels of rows, which one tile of a mesh row has, or each has a part of. None
+    where the vector engine makes something of panels before they are sent: those loops have no turns for it."""
+    if any(own.is_split(side) for own in panels for side in own.sides):
+        return []
     of_panels = {site.loads[PanelSide.ROWS].op: (own, site) for own in panels if own.rows_slot for site in own.sites}
     fitting = [
         kept

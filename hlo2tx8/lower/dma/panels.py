@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.device.isa import Engine, Instruction
+from hlo2tx8.device.isa.ct_move import CtConvert
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
@@ -56,9 +57,9 @@ COLUMNS_OF_PRODUCTS = (PanelSide.COLUMNS, PanelSide.SECOND, PanelSide.THIRD, Pan
 
 @dataclass(frozen=True)
 class Load:
-    """A load that all tiles of a line make alike, into a buffer of its own; `moved` is what TDMA makes of it for the engine,
+    """A load that all tiles of a line make alike, into a buffer of its own; `moved` is what each tile makes of it for the engine,
     `branch` what it is inside of if it is the tail's. Where the vector engine makes of it what is multiplied, by the operations
-    `split`, `moved` is that."""
+    `split`, `moved` is that; `widened`: what each tile makes of it by itself."""
 
     op: Rdma
     alloc: spm.AllocOp
@@ -66,6 +67,7 @@ class Load:
     branch: scf.IfOp | None = None
     moved: tuple[spm.AllocOp, ...] = ()
     split: tuple[Instruction, ...] = ()
+    widened: tuple[CtConvert, ...] = ()
 
     @property
     def size_bytes(self) -> int:
@@ -181,7 +183,7 @@ def _by_side(loads: Sequence[Load], num_gemms: int) -> dict[PanelSide, Load] | N
     """The loads of a panel by what they are, columns in the order of their products; None if there are others."""
     columns = _columns_in(loads)
     numbers = dict(zip(columns, COLUMNS_OF_PRODUCTS, strict=False))
-    sides = {numbers.get(load, load.side): load for load in loads}
+    sides = {(side := numbers.get(load, load.side)): replace(load, side=side) for load in loads}
     is_one = len(columns) == 1 or (PanelSide.TAIL not in sides and num_gemms == len(columns) <= len(COLUMNS_OF_PRODUCTS))
     return sides if is_one and len(sides) == len(loads) and PanelSide.COLUMNS in sides else None
 
@@ -259,8 +261,8 @@ def _loads_of_tail(branch: scf.IfOp, index: TileIndex) -> Iterator[Load]:
 
 
 def _multiplied(loads: Sequence[Load], block: Block) -> list[Load]:
-    """Those that are multiplied in a block, as they are or after TDMA has moved them, and those of the tail."""
-    moves = [op for op in block.ops if isinstance(op, TdmaGatherScatter)]
+    """Those that are multiplied in a block, as they are, or after each tile has moved or widened them, and those of the tail."""
+    moves = [op for op in block.ops if isinstance(op, TdmaGatherScatter | CtConvert) and _is_move(op)]
     multiplied = {buffer for op in block.ops if isinstance(op, NeGemm) for buffer in _roots_of(op, is_write=False)}
     for move in reversed(moves):
         if any(target in multiplied for target in _roots_of(move, is_write=True)):
@@ -275,10 +277,16 @@ def _multiplied(loads: Sequence[Load], block: Block) -> list[Load]:
                 if any(source in made for source in _roots_of(move, is_write=False)):
                     made.update(dict.fromkeys(target for target in _roots_of(move, is_write=True) if target in multiplied))
             owners = [buffer.owner for buffer in made if buffer is not load.alloc.result]
-            found.append(replace(load, moved=tuple(owner for owner in owners if isinstance(owner, spm.AllocOp))))
+            widened = (op for op in moves if isinstance(op, CtConvert) and any(o in made for o in _roots_of(op, is_write=True)))
+            found.append(replace(load, moved=tuple(o for o in owners if isinstance(o, spm.AllocOp)), widened=tuple(widened)))
         elif (computed := _split(load, block, multiplied)) is not None:
             found.append(computed)
     return found
+
+
+def _is_move(op: TdmaGatherScatter | CtConvert) -> bool:
+    """Does each tile do it itself? Elements of which the vector engine makes wider ones are sent sooner as they are."""
+    return isinstance(op, TdmaGatherScatter) or op.fmt.bytes > op.fmt2.bytes
 
 
 def _split(load: Load, block: Block, multiplied: set[SSAValue]) -> Load | None:
