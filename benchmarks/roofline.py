@@ -169,6 +169,8 @@ def converted() -> Iterator[Workload]:
             operands = array(rows, 2048, dtype=multiplied), array(2048, 8192, dtype=weights), array(8192, dtype=multiplied)
             name = f"{NAMES[multiplied]} [{rows},2048] x {kind} [2048,8192]"
             yield Workload(name, lambda x, w, scale: (x @ w.astype(x.dtype)) * scale, operands)
+    operands = array(8, 2048, dtype=BF16), array(2048, 8192, dtype=INT8), array(8192, dtype=BF16)
+    yield Workload("bf16 [8,2048] x scaled int8 [2048,8192]", lambda x, w, scale: x @ (w.astype(x.dtype) * scale), operands)
 
 
 def convolutions() -> Iterator[Workload]:

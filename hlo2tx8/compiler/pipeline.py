@@ -94,6 +94,7 @@ from hlo2tx8.passes.ready_updates import ReadyUpdatesPass
 from hlo2tx8.passes.recognize_coarse import RecognizeCoarsePass
 from hlo2tx8.passes.remake_scores import RemakeScoresPass
 from hlo2tx8.passes.scale_before_products import ScaleBeforeProductsPass
+from hlo2tx8.passes.scale_behind_products import ScaleBehindProductsPass
 from hlo2tx8.passes.simplify_combiners import SimplifyCombinersPass
 from hlo2tx8.passes.simplify_control import SimplifyControlPass
 from hlo2tx8.passes.simplify_hlo import SimplifyHloPass
@@ -171,6 +172,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(InterleavePartsPass(), after=Level.HLO, is_optional=True),
     Stage(OffsetBehindScalePass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(ScaleBeforeProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
+    Stage(ScaleBehindProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(RemakeScoresPass(), after=Level.HLO, is_optional=True),
     Stage(DivideBehindProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(SplitStatisticsPass(), after=Level.HLO, is_optional=True, reassociates=True),
