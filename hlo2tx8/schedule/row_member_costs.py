@@ -12,6 +12,7 @@ from hlo2tx8.dialects.vector_instructions import is_difference_of_exponents, is_
 from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.hlo.precision import num_parts
+from hlo2tx8.indexing import Dim, Expr
 from hlo2tx8.partitioner.contraction import num_products
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 from hlo2tx8.partitioner.reduction_order import joins_apart
@@ -138,16 +139,36 @@ def _loads(member: RowGroupMember, parameters: Sequence[BlockArgument], batches:
     rows = _behind(member.dot.operands[member.contraction.rows]) if member.dot and member.contraction else set[SSAValue]()
     for parameter in parameters:
         size = size_bytes(parameter)
-        is_of_rows = tensor_type(parameter).get_shape()[:-1] == (*batches, num_rows)
-        if (member.dot is None and is_of_rows) or parameter in rows:
+        if member.dot is None:
+            of_row, of_batch = _parts_of(member, parameter)
+            per_row, per_batch = per_row + of_row, per_batch + of_batch
+        elif parameter in rows:
             per_row += size // (count * num_rows)
-        elif member.dot is not None:
+        else:
             part = min(depth * member.columns * _width(parameter), size)
             shared = min(shared, -(-size // part))
             per_batch += part
-        else:
-            per_batch += size
     return Loads(per_row, per_batch, shared, not rows.isdisjoint(parameters))
+
+
+def _parts_of(member: RowGroupMember, parameter: BlockArgument) -> tuple[int, int]:
+    """Bytes that each row of a member without a dot reads of a parameter, and those that all rows of a batch do, where it does not
+    depend on the row; one of the two is 0."""
+    rank, shape = len(member.shape), tensor_type(parameter).get_shape()
+    places = [
+        member.index_of(op, number)
+        for op in member.partitioned.functions[0].instructions
+        for number, operand in enumerate(op.operands)
+        if operand is parameter
+    ]
+    of_row = of_batch = 0
+    for index in places:
+        leaves = [set[Expr]() for _ in shape] if index is None else [expr.leaves() for expr in index]
+        is_of_row = Dim(rank - 2) in set[Expr]().union(*leaves)
+        outer = {Dim(dim) for dim in range(rank - 1 if is_of_row else rank - 2)}
+        part = prod(size for size, own in zip(shape, leaves, strict=True) if not own & outer) * _width(parameter)
+        of_row, of_batch = max(of_row, part * is_of_row), max(of_batch, part * (not is_of_row))
+    return (of_row, 0) if of_row else (0, of_batch)
 
 
 def _behind(value: SSAValue) -> set[SSAValue]:
