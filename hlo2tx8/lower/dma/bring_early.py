@@ -58,7 +58,7 @@ class Brought:
             return
         for columns in columns_of(panels):
             epilogue = columns.epilogue
-            for op in epilogue.ahead:
+            for op in epilogue.ahead if epilogue.present is None else ():
                 alloc = value.owner if isinstance(op, Rdma) and isinstance(value := op.field("dst"), SSAValue) else None
                 if not isinstance(op, Rdma) or not isinstance(alloc, spm.AllocOp) or alloc.size_bytes < LEAST_BYTES:
                     continue

@@ -25,6 +25,7 @@ from hlo2tx8.lower.dma.find_epilogue import epilogue_of, ops_of_each
 from hlo2tx8.lower.dma.join_tails import TAIL
 from hlo2tx8.lower.dma.panels import RING, Panels
 from hlo2tx8.lower.dma.slices import collect_slice, factors_of, instructions_in
+from hlo2tx8.lower.select.step_builder import StepBuilder
 
 MOST_SETS = 12
 LEAST_KEPT = 2
@@ -41,8 +42,8 @@ LATE_PART_BYTES = 32768
 
 @dataclass(frozen=True)
 class Columns:
-    """`num_sets` sets of `size` columns each, of which a step has `limit`; `last` multiplies the last panel of `depth` and less,
-    `epilogue` is what follows it, in `num_parts`."""
+    """`num_sets` sets of `size` columns each, of which a step has the first `limit`; `last` multiplies the last panel of `depth`
+    and less, `epilogue` is what follows it, in `num_parts`."""
 
     size: int
     num_sets: int
@@ -51,6 +52,13 @@ class Columns:
     last: NeGemm
     epilogue: Epilogue
     num_parts: int
+
+    def left_from(self, step: StepBuilder, part: Size, limit: Size) -> list[Size]:
+        """What is positive if there is a part of that number in a step of so many sets; [] if that is certain."""
+        each = self.num_parts // self.num_sets
+        if isinstance(part, int) and part < (each if isinstance(limit, SSAValue) else self.num_parts):
+            return []
+        return [step.subtract(step(limit, each), part)]
 
     def saved_bytes(self, space: SpmSpace, *, is_later: bool) -> int:
         """What buffers of parts take less than those of all columns: all if nothing follows the products before the loop ends."""
@@ -105,13 +113,12 @@ def _columns(panels: Panels, gemm: NeGemm, last: NeGemm, after: Sequence[Operati
         return None
     match factors[0]:
         case (columns, ()) if columns % width == 0:
-            limit: Size = columns // width
+            present = None
         case (size, (vec.ExtentOp() as blocks,)) if size == width and len(panels.sites[0].gemms) == 1:  # as the step decides
-            limit, columns = blocks.result, blocks.upper.value.data * width
+            columns, present = blocks.upper.value.data * width, blocks
         case _:
             return None
-    epilogue = epilogue_of(after, dst, rows, columns, last.fmt, limit)
-    is_whole = isinstance(limit, int)
+    epilogue, is_whole = epilogue_of(after, dst, rows, columns, last.fmt, present), present is None
     size = next(n for n in range(width, columns + 1, width) if not is_whole or (columns % n == 0 and columns // n <= MOST_SETS))
     if not all(map(_has_columns_in_runs, (gemm, last))):
         size = columns
@@ -120,8 +127,8 @@ def _columns(panels: Panels, gemm: NeGemm, last: NeGemm, after: Sequence[Operati
     num_sets = columns // size
     own_turns = panels.num_panels - 1
     wanted = max(turns, own_turns, epilogue.most_points * columns * last.fmt.bytes // LATE_PART_BYTES if turns else 0)
-    num_parts = _num_parts(epilogue, num_sets, wanted) if is_whole else num_sets
-    return Columns(size, num_sets, num_sets if is_whole else limit, depth, last, epilogue, num_parts)
+    num_parts = _num_parts(epilogue, num_sets, wanted)
+    return Columns(size, num_sets, num_sets if present is None else present.result, depth, last, epilogue, num_parts)
 
 
 def _has_columns_in_runs(op: NeGemm) -> bool:

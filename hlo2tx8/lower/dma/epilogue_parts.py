@@ -8,13 +8,15 @@
                                               store(%z, %part)                               %z has two copies
 
 Channel blocks lie one after the other in every buffer that has an element per element of the result, and so do rows in a block.
-The last rows of a block may be fewer than other parts have, or none where the step decides how many rows there are. What DMA
-brings is brought while the part before is computed. A buffer of one value, from before the loop, is as long as a part.
+The last rows of a block may be fewer than other parts have, or none where the step decides how many rows there are; it may also
+decide how many blocks there are. What DMA brings is brought while the part before is computed. A buffer of one value, from before
+the loop, is as long as a part.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr
@@ -25,11 +27,11 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
 from hlo2tx8.device.isa.forms import CtInstruction, CtV, CtVS, CtVuV, CtVuVLoop, CtVV
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
-from hlo2tx8.dialects import spm
+from hlo2tx8.dialects import spm, vec
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.allocate_spm import LiveRange, SpmSpace, place
 from hlo2tx8.lower.dma.mesh import quotient, remainder
-from hlo2tx8.lower.dma.slices import buffers_of
+from hlo2tx8.lower.dma.slices import buffers_of, factors_of
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 ELEMENTWISE = (CtV, CtVV, CtVS, CtVuV, CtConvert, CtMaskMove, TdmaMemset)
@@ -42,7 +44,8 @@ class Epilogue:
     """`ops` of a step in order, with the arithmetic they depend on: `once` what all parts share, `ahead` what DMA brings of a part,
     `compute` the rest. `result` is what the last product leaves: `blocks` channel blocks of `points` rows, at most `most_points`,
     of `width` channels each. `whole` are the other buffers with an element per element of it, `moved` those that DMA accesses;
-    `fills` fill one before the loop. `brought` are there as a whole, too, loaded before, a copy for each step."""
+    `fills` fill one before the loop. `brought` are there as a whole, too, loaded before, a copy for each step. `present`: how much
+    of the blocks a step has, if it decides that: as many as its most is of them all."""
 
     ops: tuple[Operation, ...]
     result: spm.AllocOp
@@ -58,6 +61,13 @@ class Epilogue:
     ahead: tuple[Instruction, ...] = ()
     compute: tuple[Instruction, ...] = ()
     brought: tuple[spm.AllocOp, ...] = ()
+    present: vec.ExtentOp | None = None
+
+    def is_of_blocks(self, value: Size, times: int, *sizes: Size) -> bool:
+        """Is a size the number of the step's blocks, times so much and times other sizes?"""
+        if self.present is None:
+            return is_product(value, self.blocks * times, *sizes)
+        return is_product(value, self.blocks // self.present.upper.value.data * times, self.present.result, *sizes)
 
     @property
     def counter(self) -> SSAValue:
@@ -280,6 +290,14 @@ class EpiloguePart:
     elements: Size
     of_block: Size
     is_of_rows: bool
+
+
+def is_product(value: Size, times: int, *sizes: Size) -> bool:
+    """Is a size the product of others, and times so much?"""
+    number, owners = factors_of(value)
+    known = [factors_of(size) for size in sizes]
+    wanted = [owner for _, own in known for owner in own]
+    return number == times * prod(own for own, _ in known) and sorted(owners, key=id) == sorted(wanted, key=id)
 
 
 def turning(op: Instruction, side: str) -> list[int]:

@@ -15,8 +15,8 @@ from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import spm, vec
 from hlo2tx8.lower.box_levels import Size
-from hlo2tx8.lower.dma.epilogue_parts import Epilogue, turning
-from hlo2tx8.lower.dma.slices import buffers_of, factors_of
+from hlo2tx8.lower.dma.epilogue_parts import Epilogue, is_product, turning
+from hlo2tx8.lower.dma.slices import buffers_of
 
 
 def ops_of_each(ops: Sequence[Operation], results: Sequence[object]) -> list[list[Operation]] | None:
@@ -41,21 +41,25 @@ def ops_of_each(ops: Sequence[Operation], results: Sequence[object]) -> list[lis
     return [[op for op in ops if not isinstance(op, Instruction) or number in of_op[op]] for number in range(len(results))]
 
 
-def epilogue_of(ops: Sequence[Operation], result: SSAValue, rows: Size, columns: int, fmt: Format, limit: Size) -> Epilogue | None:
-    """What follows a product whose result is `rows` x `columns`, in a format, or only its first blocks up to a limit; None if it
-    cannot be cut into parts."""
+def epilogue_of(
+    ops: Sequence[Operation], result: SSAValue, rows: Size, columns: int, fmt: Format, present: vec.ExtentOp | None
+) -> Epilogue | None:
+    """What follows a product whose result is `rows` x `columns`, in a format, or of these as many parts as are `present`; None if
+    it cannot be cut into parts."""
     width = Blocked(fmt, 1, 1, 1).block_width
     refused = scf.IfOp | scf.ForOp | spm.TurnOp | spm.OffsetOp
     if not isinstance(result.owner, spm.AllocOp) or any(isinstance(op, refused) for op in ops):
         return None
     instructions = [op for op in ops if isinstance(op, Instruction)]
     most = rows if isinstance(rows, int) else rows.owner.upper.value.data if isinstance(rows.owner, vec.ExtentOp) else 0
-    found = Epilogue(tuple(ops), result.owner, columns // width, rows, most, width, fmt.bytes, compute=tuple(instructions))
+    found = Epilogue(
+        tuple(ops), result.owner, columns // width, rows, most, width, fmt.bytes, present=present, compute=tuple(instructions)
+    )
     if not any(isinstance(op, Wdma) for op in instructions):
         return None
-    if not most or not isinstance(limit, int):  # the step decides how many blocks: only what is stored as it is
+    if not most:  # only what is stored as it is
         match instructions:
-            case [Wdma() as store] if store.field("src") is result and _goes_over(store, limit):
+            case [Wdma() as store] if store.field("src") is result and _goes_over(store, found):
                 return found
             case _:
                 return None
@@ -106,10 +110,10 @@ def _fill_of(alloc: spm.AllocOp, ops: Sequence[Operation]) -> TdmaMemset | None:
             return None
 
 
-def _goes_over(op: Instruction, blocks: Size, side: str = "") -> bool:
+def _goes_over(op: Instruction, epilogue: Epilogue, side: str = "") -> bool:
     """Does a transfer's outermost level go over all channel blocks?"""
     levels = turning(op, side)
-    return blocks == 1 or (bool(levels) and op.field(f"{side}n{levels[0]}") == blocks)
+    return epilogue.blocks == 1 or (bool(levels) and epilogue.is_of_blocks(op.field(f"{side}n{levels[0]}"), 1))
 
 
 def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
@@ -128,29 +132,31 @@ def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
             return False
         fits[access.field] = value.owner in own and value.owner.size_bytes == count * fmt.bytes
 
-    def is_all(value: Size, times: int = epilogue.blocks * epilogue.width) -> bool:
-        """Is a size that of all rows, times so much?"""
-        points = epilogue.points
-        return value == points * times if isinstance(points, int) else factors_of(value) == (times, (points.owner,))
+    def is_all(value: Size, times: int = 1) -> bool:
+        """Is a size that of all rows of all blocks, times so much?"""
+        return epilogue.is_of_blocks(value, epilogue.width * times, epilogue.points)
 
     match op:
         case CtV() | CtVV() | CtVS() | CtConvert() | CtMaskMove():
             return all(fits.values()) and is_all(op.field("n")) and op.rounding is not Rounding.STOCHASTIC
         case CtVuV() | CtVuVLoop():
-            is_once = op.field("full_u") == epilogue.blocks * epilogue.width if isinstance(op, CtVuVLoop) else epilogue.blocks == 1
+            is_once = epilogue.blocks == 1
+            if isinstance(op, CtVuVLoop):
+                is_once = epilogue.is_of_blocks(op.field("full_u"), epilogue.width)
             return is_once and fits["dst"] and fits["a"] and is_all(op.field("full_n" if isinstance(op, CtVuVLoop) else "n"))
         case TdmaMemset():
             return all(fits.values()) and is_all(op.field("n"))
         case Rdma() | Wdma():
-            return all(fits.values()) and (epilogue.is_one_run(op) or _goes_over(op, epilogue.blocks))
+            return all(fits.values()) and (epilogue.is_one_run(op) or _goes_over(op, epilogue))
         case TdmaGatherScatter() if not turning(op, "r") and not turning(op, "w"):
-            return all(fits.values()) and is_all(op.field("run_bytes"), epilogue.blocks * epilogue.width * op.fmt.bytes)
+            return all(fits.values()) and is_all(op.field("run_bytes"), op.fmt.bytes)
         case TdmaGatherScatter():
-            if not fits["dst"] or not all(_goes_over(op, epilogue.blocks, side) for side in "rw"):
+            if not fits["dst"] or not all(_goes_over(op, epilogue, side) for side in "rw"):
                 return False
             levels = {side: epilogue.blocks_level(op, side) for side in "rw" if side == "w" or fits["src"]}
+            distance = epilogue.width * op.fmt.bytes
             return all(
-                not level or is_all(op.field(f"{side}s{level}"), epilogue.width * op.fmt.bytes) for side, level in levels.items()
+                not level or is_product(op.field(f"{side}s{level}"), distance, epilogue.points) for side, level in levels.items()
             )
         case _:
             return False

@@ -167,7 +167,7 @@ def _put_off(
             epilogue.emit(epilogue.once, ahead, 0, columns.num_parts, {counter: ahead.value(number(ahead))}, {})
     with step.if_positive(conditions(step)):
         mapping = {counter: step.value(number(step))}
-        present: Size = columns.limit
+        present, is_decided = columns.limit, isinstance(columns.limit, SSAValue)
         if isinstance(present, SSAValue):
             present = step.insert(_owner_of(present).clone(value_mapper=dict(mapping))).results[0]
         spread, turn = Spread.over(epilogue, columns.num_parts, num_turns), turn_of(step)
@@ -175,13 +175,13 @@ def _put_off(
         first, limit = (quotient(step, step.value(step.add(step.emit(at, spread.each), spread.more)), spread.of) for at in ends)
         with _loop(step, first, limit) as stage:
             if epilogue.ahead:
-                with step.if_positive([step.subtract(columns.num_parts, stage)]):
+                with step.if_positive(columns.left_from(step, stage, present)):
                     epilogue.emit(epilogue.ahead, step, stage, columns.num_parts, mapping, parts)
-                with step.if_positive([stage]):
-                    part = step.subtract(stage, 1)
+                part = step.subtract(stage, 1)
+                with step.if_positive([stage, *(columns.left_from(step, part, present) if is_decided else [])]):
                     epilogue.emit(epilogue.compute, step, part, columns.num_parts, mapping, parts)
             else:
-                with step.if_positive([step.subtract(present, stage)] if isinstance(present, SSAValue) else []):
+                with step.if_positive(columns.left_from(step, stage, present) if is_decided else []):
                     epilogue.emit(epilogue.compute, step, stage, columns.num_parts, mapping, parts)
 
 
@@ -196,7 +196,7 @@ def _finish_set(
         epilogue.emit(epilogue.compute, step, part, columns.num_parts, mapping, parts)
         following = step.add(part, COPIES)
         if epilogue.ahead and not (isinstance(following, int) and following >= columns.num_parts):
-            with step.if_positive([step.subtract(columns.num_parts, following)]):
+            with step.if_positive(columns.left_from(step, following, columns.limit)):
                 epilogue.emit(epilogue.ahead, step, following, columns.num_parts, mapping, parts)
 
     if each == 1:
@@ -246,7 +246,8 @@ def _finish_step(
             if epilogue.ahead:
                 epilogue.emit(epilogue.ahead, late, 0, columns.num_parts, mapping, buffers)
         for part in range(1, min(COPIES, columns.num_parts) if epilogue.ahead else 1):
-            epilogue.emit(epilogue.ahead, step, part, columns.num_parts, mapping, buffers)
+            with step.if_positive(columns.left_from(step, part, columns.limit)):
+                epilogue.emit(epilogue.ahead, step, part, columns.num_parts, mapping, buffers)
         if is_first:
             of_turn.insert(_gemm_of_set(of_turn, gemm, 0, columns.size))
             step.insert(_gemm_of_set(step, last, 0, columns.size))

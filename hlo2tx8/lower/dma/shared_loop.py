@@ -290,7 +290,7 @@ class SharedLoop:
                         count = step(count, mapping.get(size, size) if isinstance(size, SSAValue) else size)
                     start = slot
                     if sender.half is not None and load in self.halves:
-                        count, start = self.halves[load].sent(step, slot, sender.half)
+                        count, start = self.halves[load].sent(step, slot, sender.half, mapping)
                     fmt, tiles = load.split[-1].fmt if load.split else op.fmt, sender.tiles
                     if self.owner is not None and side is PanelSide.ROWS:
                         count, start = self.owner.part_elements(step, op), self.owner.part_of(step, op, slot)
