@@ -3,6 +3,7 @@
 All numbers follow from the chip description; estimates of the schedule and of the fusion decisions are made of them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlo2tx8.device.chip import Beats, Chip
@@ -13,6 +14,10 @@ OVERLAP_LOST = 4
 """Transfers' starts that a kernel does not hide: its first loads and its last stores."""
 KERNEL_CORE_INSTRUCTIONS = 4
 """Instructions that the kernel core is taken to need for an operation: some take it one, some several."""
+DEPTH_UNIT = 16
+"""Products that the matrix engine adds up at once: a multiple of them is the same in one instruction and in several."""
+FILLED = 1.25
+"""So many times the products that are needed are worth that weights stay as they are."""
 STEPS_PART = 8
 """The part of a scratchpad that the buffers of steps get where others stay all the time."""
 
@@ -114,4 +119,18 @@ class Rates:
 
 def block_width(width_bytes: int) -> int:
     """Channels of a block of the matrix engine's layout, of elements of as many bytes."""
-    return Blocked(Format.INT8 if width_bytes == 1 else Format.BF16, 1, 1, 1).block_width
+    return _blocked(1, width_bytes).block_width
+
+
+def is_multiplied_in_blocks(sizes: Sequence[int], width_bytes: int, *, is_dense: bool = False) -> bool:
+    """Does the matrix engine multiply little that is not there if it multiplies channels block by block? So many are multiplied
+    one after the other and added up. `is_dense`: only those that are whole blocks or one narrower block, without padding."""
+    layouts = [_blocked(size, width_bytes) for size in sizes]
+    if is_dense and any(own.aligned_channels != own.channels or (own.num_blocks and own.tail_width) for own in layouts):
+        return False
+    most = max(layouts, key=lambda own: own.channels)
+    return sum(-(-block.channels // DEPTH_UNIT) for block in most.blocks()) * DEPTH_UNIT <= FILLED * most.channels
+
+
+def _blocked(channels: int, width_bytes: int) -> Blocked:
+    return Blocked(Format.INT8 if width_bytes == 1 else Format.BF16, 1, 1, channels)

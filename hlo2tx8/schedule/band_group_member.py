@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, BlockArgument, Operation
 
-from hlo2tx8.device.rates import block_width
+from hlo2tx8.device.rates import block_width, is_multiplied_in_blocks
 from hlo2tx8.dialects.hlo import CopyOp
 from hlo2tx8.dialects.layout import is_row_major
 from hlo2tx8.dialects.xla_dot import WindowLine
@@ -33,7 +33,9 @@ from hlo2tx8.schedule.work_split import Target, WorkSplit
 RANK = 4
 HEIGHT, WIDTH, CHANNELS = 1, 2, 3
 """Dimensions of images."""
-BLOCK = block_width(2)
+FLOAT_BYTES = 2
+"""Of the elements for which blocks of channels are counted; those of all floats are as wide."""
+BLOCK = block_width(FLOAT_BYTES)
 """Channels of a block of the matrix engine's result."""
 
 
@@ -144,7 +146,7 @@ def _convolution(
         if not features or sum(count > 1 for count in features) > (0 if is_per_channel else 1):
             return "its windows do not lie along lines of the image"
         if is_per_channel or roles[CHANNELS] == "column":
-            is_block = max(features) % BLOCK == 0 or max(features) in (BLOCK // 4, BLOCK // 2)
+            is_block = is_multiplied_in_blocks([max(features)], FLOAT_BYTES, is_dense=any(line.stride > 1 for line in lines))
             keeps = is_block and not is_per_channel and keeps_weights(dot, accesses.of(function), space)
             turns_weights = bool(lines) and not keeps
             return BandGroupMember(partitioned, accesses, shape, reads, dot, rows, lines, is_per_channel, turns_weights)

@@ -13,7 +13,7 @@ from math import prod
 
 from hlo2tx8.device.alike_loads import is_spread, spread_cycles
 from hlo2tx8.device.isa.ne import MOST_CHANNELS
-from hlo2tx8.device.rates import Rates, block_width
+from hlo2tx8.device.rates import Rates, block_width, is_multiplied_in_blocks
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 from hlo2tx8.partitioner.contraction import Role
 from hlo2tx8.partitioner.iteration_space import IterationSpace
@@ -145,8 +145,8 @@ class ContractionWork:
     def is_tap_by_tap(self, depth: int, *, is_even: bool) -> bool:
         """Is a convolution a product per element of its windows, if an instruction adds up so many products? `is_even`: all steps
         have as many rows."""
-        unit, sizes = block_width(self.operand_bytes), (depth, self.depth % depth or depth)
-        is_in_blocks = all(size % unit == 0 or size in (unit // 4, unit // 2) for size in sizes)
+        sizes, is_dense = (depth, self.depth % depth or depth), any(line.stride > 1 for line in self.lines)
+        is_in_blocks = is_multiplied_in_blocks(sizes, self.operand_bytes, is_dense=is_dense)
         return bool(self.lines) and self.keeps_weights and is_even and is_in_blocks
 
 

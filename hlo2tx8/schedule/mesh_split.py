@@ -328,8 +328,7 @@ def _deep(
 
 def _is_convolved(part: ContractionPart, work: ContractionWork, box: Sequence[int], depth: int) -> bool:
     """Can a block of a convolution be a product per element of its windows, on one load of whole images and one of weights?"""
-    is_whole = work.depth % depth == 0 and depth <= block_width(work.operand_bytes)
-    return is_whole and work.is_tap_by_tap(depth, is_even=is_even(part, box))
+    return depth <= block_width(work.operand_bytes) and work.is_tap_by_tap(depth, is_even=is_even(part, box))
 
 
 def split_on_mesh(

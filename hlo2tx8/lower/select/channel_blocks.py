@@ -48,6 +48,24 @@ def from_lanes(step: StepBuilder, vector: SSAValue, matrix: Matrix, fmt: Format,
     return buffer
 
 
+def matrices_from_lanes(step: StepBuilder, vector: SSAValue, matrix: Matrix, fmt: Format, multiplied: Format) -> SSAValue:
+    """A vector of matrices that the engine reads one by one, each from where the one before it ends."""
+    sizes = (matrix.batch, matrix.points, matrix.channels)
+    if matrix.lies_as(multiplied):
+        return vector
+    batch, points, channels = (size if isinstance(size, int) else 0 for size in sizes)
+    if matrix.is_blocked or not batch * points * channels:
+        raise EngineOrderError("E3208", f"no moves bring {matrix} into channel blocks")
+    layout = Blocked(multiplied, 1, points, channels)
+    each = points * layout.aligned_channels
+    buffer = step.alloc(fmt, batch * each)
+    for block in layout.blocks():
+        levels = [BoxLevel(batch, (points * channels, each)), BoxLevel(points, (channels, block.width))]
+        source, target = step.at(vector, block.first * fmt.bytes), step.at(buffer, block.offset * fmt.bytes)
+        step.move(target, source, [*levels, BoxLevel(block.channels, (1, 1))], fmt)
+    return buffer
+
+
 def to_lanes(step: StepBuilder, buffer: SSAValue, matrix: Matrix, fmt: Format) -> SSAValue:
     """What the engine wrote as a dense vector of the box."""
     if matrix.lies_as(fmt):

@@ -13,7 +13,7 @@ from hlo2tx8.dialects import vec
 from hlo2tx8.dialects.xla_dot import yielded
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.element_format import format_of
-from hlo2tx8.lower.select.channel_blocks import Matrix, from_lanes, lanes_count
+from hlo2tx8.lower.select.channel_blocks import Matrix, from_lanes, lanes_count, matrices_from_lanes
 from hlo2tx8.lower.select.padded_blocks import load_padded_blocks, load_whole_blocks
 from hlo2tx8.lower.select.selector import Selector, Side
 from hlo2tx8.lower.select.step_builder import StepBuilder
@@ -89,7 +89,8 @@ def select_side(s: Selector, op: vec.VecDotOp, number: int, lanes: Lanes) -> Sid
         vectors = _parts(step, vector, op.num_parts)
     if inner.is_in_blocks(yielded(block)):
         return Side((vector,), multiplied, is_transposed, order, step)
-    buffers = tuple(from_lanes(step, part, matrix, fmt, multiplied) for part in vectors)
+    to_blocks = matrices_from_lanes if taps and is_transposed else from_lanes
+    buffers = tuple(to_blocks(step, part, matrix, fmt, multiplied) for part in vectors)
     return Side(buffers, multiplied, is_transposed, order, step)
 
 

@@ -2,6 +2,9 @@
 
     out[y * pitch + x, o] += image[(y + ky) * pitch + x + kx, c] * weight[ky, kx, c, o]      x < pitch, y * pitch + x < rows
 
+Channels that are no whole blocks are multiplied block by block, and then each block of filters by itself: their weights are a part
+of those of the element.
+
 The rows of a product are points of the image from that of the window's element on, one after the other: lines of the result are as
 far apart as those of the image, and what lies between them belongs to no result. Where windows move by several points, points that
 as many windows share a residue with are a plane of their own.
@@ -16,6 +19,7 @@ from xdsl.ir import SSAValue
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.ne import NeGemm, psum_format
+from hlo2tx8.device.layouts import Block, Blocked
 from hlo2tx8.dialects import vec
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.select.select_side import Lanes, Side
@@ -98,32 +102,38 @@ def insert_products(
     fmt, sums = image.fmt, psum_format(image.fmt)
     width = sums.bytes if fmt is Format.TF32 else fmt.bytes
     source = _in_planes(step, plane, image.buffer, num_blocks, features, fmt)
+    rows, filters = Blocked(fmt, 1, plane.points, features), Blocked(fmt, 1, features, columns)
+    parts = list(rows.blocks())
+    sets = list(filters.blocks()) if len(parts) > 1 else [Block(0, columns, filters.aligned_channels, 0)]
     psum = addresses["psum"]
     if psum is addresses["dst"] and target is not sums:
-        psum = step.alloc(sums, plane.rows * columns)
-    products = [(place, block) for place in plane.places() for block in range(num_blocks)]
+        psum = step.alloc(sums, plane.rows * filters.aligned_channels)
+    products = [(place, block, part) for place in plane.places() for block in range(num_blocks) for part in parts]
     accumulate: Size = addresses["accumulate"]
-    for number, ((which, point), block) in enumerate(products):
-        is_last = number == len(products) - 1
-        left = ((which * num_blocks + block) * plane.points + point) * features * width
-        step.insert(
-            NeGemm.make(
-                fmt=target if is_last else sums,
-                fmt2=fmt,
-                dst=addresses["dst"] if is_last else psum,
-                psum=psum,
-                left=step.at(source, left),
-                right=step.at(weight.buffer, number * features * columns * width),
-                rows=plane.rows,
-                columns=columns,
-                depth=features,
-                batch=1,
-                transpose_left=0,
-                transpose_right=1,
-                accumulate=accumulate,
-                origin=step.origin,
+    for number, ((which, point), block, part) in enumerate(products):
+        is_last, fmt_of_sums = number == len(products) - 1, target if number == len(products) - 1 else sums
+        left = (which * num_blocks + block) * plane.points * rows.aligned_channels + part.offset + point * part.width
+        matrix = number // len(parts) * features * filters.aligned_channels
+        for own in sets:
+            first = plane.rows * own.first
+            step.insert(
+                NeGemm.make(
+                    fmt=fmt_of_sums,
+                    fmt2=fmt,
+                    dst=step.at(addresses["dst"] if is_last else psum, first * fmt_of_sums.bytes),
+                    psum=step.at(psum, first * sums.bytes),
+                    left=step.at(source, left * width),
+                    right=step.at(weight.buffer, (matrix + own.offset + part.first * own.width) * width),
+                    rows=plane.rows,
+                    columns=own.channels,
+                    depth=part.channels,
+                    batch=1,
+                    transpose_left=0,
+                    transpose_right=1,
+                    accumulate=accumulate,
+                    origin=step.origin,
+                )
             )
-        )
         accumulate = 1
 
 
@@ -159,12 +169,15 @@ def _in_planes(step: StepBuilder, plane: TapPlane, image: SSAValue, blocks: int,
 def from_plane(step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, buffer: SSAValue, fmt: Format) -> SSAValue:
     """The results of a block without what lies between their lines."""
     plane = TapPlane.of(op, lanes, step.shape)
-    if plane.rows == prod(plane.results):
-        return buffer
     *blocks, inner = (step.shape[lane] for lane in lanes.columns)
-    dense = [prod(plane.results[i + 1 :]) for i in range(len(plane.results))]
-    levels = [BoxLevel(prod(blocks), (plane.rows * inner, prod(plane.results) * inner))]
-    levels += [BoxLevel(n, (pitch * inner, own * inner)) for n, pitch, own in zip(plane.results, plane.pitches, dense, strict=True)]
-    vector = step.alloc(fmt)
-    step.move(vector, buffer, [*levels, BoxLevel(inner, (1, 1))], fmt)
+    layout = Blocked(fmt, 1, plane.rows, inner)
+    if plane.rows == prod(plane.results) and layout.aligned_channels == inner:
+        return buffer
+    dense, vector = [prod(plane.results[i + 1 :]) for i in range(len(plane.results))], step.alloc(fmt)
+    for part in layout.blocks():
+        levels = [BoxLevel(prod(blocks), (plane.rows * inner, prod(plane.results) * inner))]
+        points = zip(plane.results, plane.pitches, dense, strict=True)
+        levels += [BoxLevel(n, (pitch * part.width, own * inner)) for n, pitch, own in points]
+        target, source = step.at(vector, part.first * fmt.bytes), step.at(buffer, part.offset * fmt.bytes)
+        step.move(target, source, [*levels, BoxLevel(part.channels, (1, 1))], fmt)
     return vector

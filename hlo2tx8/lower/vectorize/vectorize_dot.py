@@ -25,6 +25,7 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.layouts import Blocked
+from hlo2tx8.device.rates import is_multiplied_in_blocks
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.xla_dot import WindowLine
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable
@@ -32,9 +33,6 @@ from hlo2tx8.lower.element_format import format_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 from hlo2tx8.lower.vectorize.box_builder import BoxBuilder
 from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneClip, LaneRegion, LaneSpace
-
-DEPTH_UNIT = 16
-"""Products that the matrix engine adds up at once: a multiple of them is the same in one instruction and in several."""
 
 
 def vectorize_dot(box: BoxBuilder, op: xla.DotOp, region: LaneRegion) -> None:
@@ -104,7 +102,8 @@ def _window_orders(
         return [*shared[:-1], *plane, *shared[-1:]], [*shared[:-1], *taps, *shared[-1:]]
     *blocks, features = (-1 - number for number in range(len(windows), len(depth)))
     fmt = format_of(op.element_type)
-    is_whole = fmt is not Format.INT8 and all(_is_in_blocks(other, fmt) for other in _added_up_with(op))
+    sizes, is_dense = [other.lane_shape[-1] for other in _added_up_with(op)], any(w.stride > 1 for w in op.window_list)
+    is_whole = fmt is not Format.INT8 and is_multiplied_in_blocks(sizes, fmt.bytes, is_dense=is_dense)
     if not shared and is_whole and columns.has_last(filters, fmt, len(windows)) and not rows.is_ragged([*plane, *filters]):
         return [*blocks, *plane, features], [*taps, *blocks, *filters[:-1], features, filters[-1]]
     return [*shared, *blocks, *plane, features], [*shared, *blocks, *taps, *filters, features]
@@ -132,18 +131,6 @@ def _sum_of(op: xla.DotOp) -> SSAValue:
             elif isinstance(user, scf.YieldOp | xla.YieldOp) and isinstance(loop := user.parent_op(), scf.ForOp):
                 following = loop.results[use.index]
     return found
-
-
-def _is_in_blocks(op: xla.DotOp, fmt: Format) -> bool:
-    """Are the features of a convolution blocks of channels as they are?"""
-    size, width = op.lane_shape[-1], block_width(fmt)
-    last = width if size > width and size % width == 0 else size
-    return last % DEPTH_UNIT == 0 and _is_block(last, fmt)
-
-
-def _is_block(size: int, fmt: Format) -> bool:
-    """Do so many channels lie without padding?"""
-    return Blocked(fmt, 1, 1, size).num_blocks * block_width(fmt) + Blocked(fmt, 1, 1, size).tail_width == size <= block_width(fmt)
 
 
 def _with_lanes(box: BoxBuilder) -> tuple[Variable, ...]:
@@ -242,12 +229,11 @@ class _Side:
         return [*batch, *outer, *own, *inner]
 
     def has_last(self, lanes: Sequence[int], fmt: Format, taps: int) -> bool:
-        """Is the last of these lane dimensions next to each other in memory, and are they blocks of channels as they are? The depth
-        behind so many taps is not."""
+        """Is the last of these lane dimensions next to each other in memory, and are they blocks of channels, or all of them? The
+        depth behind so many taps is not."""
         if not lanes or self._stride(lanes[-1]) != 1 or self._stride(self.rank + taps) == 1:
             return False
-        inner = self.box.space.shape[lanes[-1]]
-        return inner == block_width(fmt) or (len(lanes) == 1 and _is_block(inner, fmt))
+        return len(lanes) == 1 or self.box.space.shape[lanes[-1]] == block_width(fmt)
 
     def is_ragged(self, lanes: Sequence[int]) -> bool:
         """Has some step fewer lanes along one of these dimensions?"""
