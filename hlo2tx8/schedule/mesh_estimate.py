@@ -38,7 +38,13 @@ def steps_alike(part: ContractionPart, rates: Rates, box: Sequence[int]) -> tupl
     _, roles = inner_shape(part)
     counts = box_counts(part, box)
     rows, columns = (prod(counts[dim] for dim, own in enumerate(roles) if own == role) for role in ("row", "column"))
-    return columns // rates.mesh_columns, rows // rates.mesh_rows
+    return columns // rates.mesh_columns, -(-rows // rates.mesh_rows)
+
+
+def num_steps_of(part: ContractionPart, rates: Rates, box: Sequence[int]) -> int:
+    """Steps of a tile. In the last ones some mesh rows may have nothing to do."""
+    batches = prod(n for n, own in zip(box_counts(part, box), inner_shape(part)[1], strict=True) if own == "batch")
+    return batches * prod(steps_alike(part, rates, box))
 
 
 def panel_bytes(part: ContractionPart, work: ContractionWork, box: Sequence[int], depth: int) -> tuple[int, int]:
@@ -77,7 +83,7 @@ def mesh_cycles(
     """Estimated cycles with so many slots of panels, and the pace of steps; panels of rows (0) or of columns (1) may stay for the
     steps that share them."""
     rows, columns = sides_of(part, box)
-    turns, num_steps = work.turns(depth), prod(box_counts(part, box)) // rates.tiles
+    turns, num_steps = work.turns(depth), num_steps_of(part, rates, box)
     most, own = _with_tail(part, work, rates, box, depth, tail)
     own_rows = rows_with_gaps(part, box, work) if work.lines else rows
     engine = _product_cycles(own_rows, most, depth, work, rates)

@@ -20,6 +20,7 @@ from hlo2tx8.device.mesh_sends import RING_BUFFERS, RING_PANELS
 from hlo2tx8.device.rates import Rates, block_width
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 from hlo2tx8.partitioner.contraction import EXACT_DEPTH
+from hlo2tx8.partitioner.windows import Line
 from hlo2tx8.schedule.contraction_split import (
     BLOCK,
     SUM_BYTES,
@@ -37,6 +38,7 @@ from hlo2tx8.schedule.mesh_estimate import (
     is_in_sets,
     is_interleaved,
     mesh_cycles,
+    num_steps_of,
     panel_bytes,
     read_bytes,
     ring_cycles,
@@ -91,7 +93,7 @@ def shared_blockings(
         return []
     if work.lines and part.size in (BLOCK * rates.mesh_columns // 2, BLOCK * rates.mesh_columns // 4):
         part = replace(part, inner=part.size // rates.mesh_columns)
-    boxes = [box for box in _boxes(part, rates) if all(box[line.row] == part.shape[line.row] for line in work.lines)]
+    boxes = [box for box in _boxes(part, rates, work.lines) if all(box[line.row] == part.shape[line.row] for line in work.lines)]
     if work.lines and tail is not None:  # several images at once are products per element of a window, and the tail may be none
         images = [dim for dim, role in enumerate(part.roles) if role == "row" and all(dim != line.row for line in work.lines)]
         boxes = [box for box in boxes if all(box[dim] == 1 for dim in images)]
@@ -239,12 +241,16 @@ def _is_of_tiles(work: ContractionWork, rates: Rates, depth: int) -> bool:
     return of_tile % depth == 0 or (not work.in_ring and is_interleaved(work, rates, depth))
 
 
-def _boxes(part: ContractionPart, rates: Rates) -> Iterator[tuple[int, ...]]:
-    """Boxes that cut rows and columns into multiples of the rates, every one of which has elements; batches one by one."""
+def _boxes(part: ContractionPart, rates: Rates, lines: Sequence[Line] = ()) -> Iterator[tuple[int, ...]]:
+    """Boxes that cut rows and columns into multiples of the rates, every one of which has elements; batches one by one. With
+    windows along `lines` also those of one image: the last step may have fewer images than there are mesh rows."""
     shape, roles = inner_shape(part)
     rows, columns = ([dim for dim, role in enumerate(roles[:-1]) if role == own] for own in ("row", "column"))
     tall = list(_cuts([shape[dim] for dim in rows], rates.mesh_rows, ROW_UNIT))
     wide = list(_cuts([shape[dim] for dim in columns], rates.mesh_columns, 1))
+    image = tuple(shape[dim] if any(dim == line.row for line in lines) else 1 for dim in rows)
+    if lines and image not in tall and image != tuple(shape[dim] for dim in rows):
+        tall.append(image)
     for row_box in tall:
         for column_box in wide:
             box = [1] * len(shape)
@@ -312,7 +318,7 @@ def _deep(
         if work.parts > 1:
             kept += rows * columns * SUM_BYTES + SPLIT_LOADS * sum(sides) + work.split_buffers * max(sides)
             panel_of_all, most_slots, sharing = sum(sides) * work.sent_bytes[0] // work.operand_bytes, SPLIT_SLOTS, ()
-        if turns * prod(box_counts(part, box)) < 2 * rates.tiles:
+        if turns * num_steps_of(part, rates, box) < 2:
             continue
         found: list[Blocking] = []
         for stays in (None, *(side for side in sharing if turns >= LEAST_SLOTS and steps_alike(part, rates, box)[side] > 1)):
@@ -348,9 +354,8 @@ def split_on_mesh(
     row_dims, column_dims, batch_dims = (
         [dim for dim, role in enumerate(roles[:-1]) if role == own] for own in ("row", "column", "batch")
     )
-    row_steps = prod(counts[dim] for dim in row_dims) // rates.mesh_rows
-    column_steps = prod(counts[dim] for dim in column_dims) // rates.mesh_columns
-    num_steps = prod(counts) // rates.tiles
+    num_rows, (column_steps, row_steps) = prod(counts[dim] for dim in row_dims), steps_alike(part, rates, box)
+    num_steps = num_steps_of(part, rates, box)
     batches = num_steps // (row_steps * column_steps)
     if blocking.is_by_columns:
         batch, column_step, row_step = delinearize(Sym(0), [batches, column_steps, row_steps])
@@ -366,6 +371,9 @@ def split_on_mesh(
     row, column = row_step * rates.mesh_rows + Dim(0) // rates.mesh_columns, column_step * rates.mesh_columns + line
     if blocking.is_in_runs:
         row, column = Dim(0) // rates.mesh_columns * row_steps + row_step, line * column_steps + column_step
+    if num_rows % rates.mesh_rows:  # a lane of its own says whether the tile has any
+        constraints.append((row, Interval(0, num_rows - 1)))
+        first = 2
     positions = ((batch_dims, batch), (row_dims, row), (column_dims, Const(0) if tail is not None else column))
     coordinates: list[Expr] = [Const(0)] * len(shape)
     for dims, position in positions:

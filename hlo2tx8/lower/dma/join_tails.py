@@ -40,7 +40,7 @@ def join_tails(loops: Sequence[scf.ForOp], index: TileIndex) -> list[scf.ForOp]:
     """The loops of which each that goes over the same rows as the one before it, for some tiles, is part of that one now."""
     found: list[scf.ForOp] = []
     for loop in loops:
-        branch = _only_branch(loop)
+        branch = only_branch(loop)
         if found and branch is not None and _match(found[-1], loop, branch, index) and _is_ready(found[-1], loop):
             _Joining(found[-1], {loop.body.block.args[0]: found[-1].body.block.args[0]}).run(loop, branch)
         else:
@@ -65,7 +65,7 @@ def _is_ready(main: scf.ForOp, tail: scf.ForOp) -> bool:
     return True
 
 
-def _only_branch(loop: scf.ForOp) -> scf.IfOp | None:
+def only_branch(loop: scf.ForOp) -> scf.IfOp | None:
     """What all of a loop's instructions are inside of, if only some tiles have it to do."""
     ops = list(loop.body.block.ops)
     branches = [op for op in ops if isinstance(op, scf.IfOp)]

@@ -114,7 +114,11 @@ class TileIndex:
         """The dimensions that a value moves with, and by how much, None standing for what it is at 0; None if that is not all there
         is to it."""
         expr = Const(value) if isinstance(value, int) else self.expr(value)
-        split = split_terms(expr, self.dims) if expr is not None else None
+        return None if expr is None else self.terms_of(expr)
+
+    def terms_of(self, expr: Expr) -> dict[Expr | None, int] | None:
+        """The same of an expression."""
+        split = split_terms(expr, self.dims)
         if split is None or not isinstance(split[0], Const):
             return None
         found: dict[Expr | None, int] = {leaf: factor for leaf, factor in split[1].items() if factor}

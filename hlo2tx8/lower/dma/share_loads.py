@@ -48,6 +48,7 @@ from hlo2tx8.lower.dma.defer_epilogue import defer_epilogue
 from hlo2tx8.lower.dma.finish_columns import finish, finish_in_place, hand_over
 from hlo2tx8.lower.dma.gather_results import gather_results
 from hlo2tx8.lower.dma.gather_rows import load_before_meeting
+from hlo2tx8.lower.dma.idle_rows import take_idle_rows_along
 from hlo2tx8.lower.dma.join_tails import join_tails
 from hlo2tx8.lower.dma.keep_results import ResultBuffer, find_kept_results, interleave_kept
 from hlo2tx8.lower.dma.kept_places import know_turns
@@ -87,8 +88,7 @@ class ShareLoadsPass(ModulePass):
             rings = [loop for loop in every if AT_ONCE in loop.attributes]
             loops = [loop for loop in every if loop not in (*by_rows, *rings)]
             for loop in loops:
-                take_certain_branches(loop, index)
-                defer_epilogue(loop)
+                _put_in_order(loop, index)
             for loop in by_rows:
                 know_turns(loop, index)
             joined = list(join_tails(loops, index))
@@ -138,6 +138,13 @@ class ShareLoadsPass(ModulePass):
             if xla.GATHERS_ROWS in function.attributes:
                 load_before_meeting(by_rows[0])
             _check_loads([*by_rows, *rings])
+
+
+def _put_in_order(loop: scf.ForOp, index: TileIndex) -> None:
+    """Makes a step loop one whose turns all tiles have, and in which nothing but products comes before the last product."""
+    take_certain_branches(loop, index)
+    take_idle_rows_along(loop, index)
+    defer_epilogue(loop)
 
 
 def _with_early_weights(weights: list[Weights], plan: Planner) -> tuple[list[Weights], Planner]:
