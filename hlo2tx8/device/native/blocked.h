@@ -52,8 +52,19 @@ static inline int unstage(u8 *target, const u8 *out, const struct blocked *l) {
     return 0;
 }
 
-/* The box that was put off to be at dst as a tensor of this layout: levels are points and blocks. NULL if there is none. */
-const struct box_load *find_box(const struct tile *t, const u8 *dst, const struct blocked *l);
+/* Where a tensor's points are in DDR: the first one, and the bytes from one to the next and from one block of channels to the next. Points may be
+ * in pieces of so many, the first ones of which are `piece_bytes` apart; 0: they are one piece. */
+struct placed {
+    const u8 *data;
+    i64 point_bytes, block_bytes, piece_points, piece_bytes;
+};
+
+static inline i64 placed_offset(const struct placed *p, i64 point) {
+    return p->piece_points ? point / p->piece_points * p->piece_bytes + point % p->piece_points * p->point_bytes : point * p->point_bytes;
+}
+
+/* The boxes that were put off to be at dst as a tensor of this layout; 0 if they are not, or not evenly apart. */
+int find_boxes(const struct tile *t, const u8 *dst, const struct blocked *l, struct placed *found);
 
 /* STATUS_NAN and STATUS_INFINITE of the elements of a tensor; padding does not count. */
 u32 special_of(const u8 *data, int fmt, const struct blocked *l);

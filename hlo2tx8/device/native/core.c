@@ -82,6 +82,12 @@ EXPORTED void tx8_destroy(struct machine *m) {
     free(m->stores);
     free(m->heads);
     free(m->own_code);
+    free(m->phases);
+    for (int i = 0; i < m->num_tiles; i++) {
+        forget_mail(&m->tiles[i]);
+        free(m->tiles[i].sent[0].rows);
+        free(m->tiles[i].sent[1].rows);
+    }
     forget_decisions(m);
     pthread_cond_destroy(&m->start);
     pthread_cond_destroy(&m->done);
@@ -98,9 +104,20 @@ static void number_tiles(struct machine *m) {
     }
 }
 
-/* Makes a tile's SPM zero again. */
-static void clear_spm(struct tile *t) {
-    if (t->spm) memset(t->spm, 0, (size_t)(t->used > t->remote_used ? t->used : t->remote_used));
+/* Makes a tile's SPM zero again, or notes how much of it is not. */
+static void leave_tile(struct machine *m, struct tile *t) {
+    const i64 used = t->used > t->remote_used ? t->used : t->remote_used;
+    if (finds_zeros(m)) {
+        if (t->spm) memset(t->spm, 0, (size_t)used);
+    } else if (used > m->left_bytes) {
+        m->left_bytes = used;
+    }
+}
+
+/* Before a run that finds zeros in SPM. */
+static void clear_left(struct machine *m) {
+    for (int i = 0; m->left_bytes && finds_zeros(m) && i < m->num_tiles; i++) memset(m->spm + i * spm_stride(m), 0, (size_t)m->left_bytes);
+    if (finds_zeros(m)) m->left_bytes = 0;
 }
 
 /* Room for what is made of the records; 0 if there is none. */
@@ -122,10 +139,11 @@ static void begin_again(struct machine *m) {
     forget_decisions(m);
     memset(m->stays, STAYS_UNKNOWN, (size_t)m->num_slots);
     for (int i = 0; i < m->num_tiles; i++) {
-        clear_spm(&m->tiles[i]);
+        leave_tile(m, &m->tiles[i]);
+        forget_mail(&m->tiles[i]);
         memset(&m->tiles[i], 0, offsetof(struct tile, loops));
     }
-    memset(m->spare, 0, (size_t)m->num_threads * sizeof *m->spare); /* zero already, as the whole arena is now */
+    memset(m->spare, 0, (size_t)m->num_threads * sizeof *m->spare); /* as the whole arena is now */
     m->next_spm = m->is_over = m->goes_on = 0;
 }
 
@@ -177,8 +195,17 @@ EXPORTED void tx8_set_laws(struct machine *m, double satrelu_bound, double leaky
     m->satrelu_bound = satrelu_bound, m->leakyrelu_slope = leakyrelu_slope;
 }
 
-/* Exception bits cost time: they are kept if `keeps` is set. */
-EXPORTED void tx8_keep_status(struct machine *m, int keeps) { m->keeps_status = keeps; }
+/* Exception bits cost time: they are kept if `keeps` is set. Between two runs. */
+EXPORTED void tx8_keep_status(struct machine *m, int keeps) {
+    m->keeps_status = keeps;
+    clear_left(m);
+}
+
+/* A program that is not trusted finds zeros in SPM, which costs time. Between two runs. */
+EXPORTED void tx8_trust(struct machine *m, int is_trusted) {
+    m->is_trusted = is_trusted;
+    clear_left(m);
+}
 
 EXPORTED u32 tx8_status(const struct machine *m, int tile) { return m->tiles[tile].status; }
 

@@ -17,7 +17,7 @@
 #define PRODUCT_BYTES (1 << 23) /* behind them, for products of the matrix engine */
 #define MAX_DEFERRED 16
 #define NUM_STREAMS 4            /* of DDR that a tile reads one behind the other */
-#define MAX_BOXES 8
+#define MAX_BOXES 64
 #define MAX_REPEATS 4
 #define LEVELS 3                 /* of a strided box */
 #define STREAM_SLOT_BYTES (1 << 22) /* results in smaller slots may be read again soon: they stay in the cache */
@@ -100,7 +100,8 @@ struct scalar {
     i64 x, y, k[4], partner;
 };
 
-enum staying { STAYS_UNKNOWN, STAYS_NOT, STAYS };
+/* Nobody writes a slot; whoever writes it names it; or it lies where another one is written. */
+enum staying { STAYS_UNKNOWN, STAYS_NOT, STAYS_NAMED, STAYS };
 
 enum tile_state { TILE_RUNNING, TILE_WAITING, TILE_ENDED, TILE_FAULT };
 
@@ -130,6 +131,14 @@ struct box_load {
     i64 bytes, src_bytes, run;
     struct level levels[LEVELS];
     i64 slot;
+};
+
+/* Ranges of SPM, as offsets. */
+struct pending {
+    i64 num;
+    struct {
+        i64 first, end;
+    } ranges[MAX_DEFERRED + MAX_BOXES];
 };
 
 /* `bytes` of SPM from `start` on are the first `period` of them over and over. */
@@ -166,12 +175,22 @@ struct tile {
     struct repeat repeats[MAX_REPEATS];
     i64 registers[NUM_REGISTERS];
     i64 turns; /* of loops, and calls, that have ended */
+    i64 phase, num_phases; /* the one under way, see phases.c, or -1 where nothing is known of it; how many have ended */
     struct loop loops[MAX_DEPTH];
     i64 returns[MAX_DEPTH]; /* the records behind the calls under way */
     struct deferred_load deferred[MAX_DEFERRED];
     struct box_load boxes[MAX_BOXES];
+    struct {
+        i64 first[MAX_BOXES], end[MAX_BOXES];
+    } in_spm, in_ddr; /* where they are to be, as offsets, and what they read, as addresses: looked through all the time */
+    i32 slots[MAX_BOXES]; /* of DDR */
     struct decisions decisions;
     struct tx8_fault fault;
+    struct mail {
+        struct letter *rows;
+        i64 num, room;
+    } sent[2];                  /* to other tiles in this phase and the one before, by turns */
+    struct pending pending[2]; /* likewise what is put off where the phase begins */
 };
 
 /* The last phase in which a thread took this tile. */
@@ -196,9 +215,12 @@ struct machine {
     i64 num_slots;
     u8 *stores;   /* of each slot: does a record write there? */
     u8 *stays;    /* of each slot: are its bytes the same as long as the program runs? enum staying */
+    struct phases *phases; /* NULL: unknown */
     i64 spm_bytes;
     u8 *spm;
     int keeps_status;
+    int is_trusted; /* the program reads nothing of SPM that it did not write: what the last run left there does not matter */
+    i64 left_bytes; /* of each SPM that may not be zero between two runs */
     const u8 *decides; /* of each record: is what it loads kept? NULL if nothing is */
     i64 most_decisions;
     double satrelu_bound, leakyrelu_slope; /* NaN where the chip description does not set them */
@@ -237,6 +259,9 @@ struct machine {
 #define SPM_GAP_BYTES 12288 /* behind a tile's SPM, where a sanitizer faults; whole pages, and apart in the sets of a cache */
 static inline i64 spm_stride(const struct machine *m) { return m->spm_bytes + SPM_GAP_BYTES; }
 static inline size_t arena_bytes(const struct machine *m) { return (size_t)spm_stride(m) * (size_t)m->num_tiles; }
+
+/* Does a run find zeros in SPM? Where exception bits are kept also the padding of operands counts, which nobody wrote. */
+static inline int finds_zeros(const struct machine *m) { return !m->is_trusted || m->keeps_status; }
 
 static inline void reach_spm(struct tile *t, i64 first, i64 end) {
     if (end > t->used) t->used = end;
@@ -293,7 +318,17 @@ int read_deferred(struct tile *t, struct link *k);        /* 0: it reads DDR in 
 void overwrite_deferred(struct tile *t, const struct link *k); /* forgets loads whose bytes the link writes */
 int is_deferred(const struct tile *t, const u8 *start, i64 bytes); /* is a load put off that touches an SPM range? */
 int overwrite_loads(struct tile *t, const u8 *start, i64 bytes);   /* an SPM range is about to be written; 0 if that leaves two parts of one */
-int stays(struct machine *m, i64 slot);                            /* does nobody write what a slot of DDR holds? */
+enum staying staying_of(struct machine *m, i64 slot);
+void find_phases(struct machine *m);
+i64 phase_after(const struct machine *m, i64 barrier); /* the phase that a barrier begins; -1: nothing is known of it */
+int changes(struct machine *m, i64 phase, i64 slot); /* may somebody write in a phase what a slot of DDR holds? */
+/* Or in the next one, or tiles reach each other's SPM then to read it? */
+int changes_soon(struct machine *m, i64 phase, i64 slot);
+int may_send(const struct machine *m, i64 phase); /* may a tile write to another's SPM in a phase? */
+int may_gather(const struct machine *m, i64 phase); /* or read there? */
+void forget_mail(struct tile *t);
+void deliver(struct machine *m, struct tile *t); /* a phase begins: what was sent to the tile in the one before */
+void post_pending(struct tile *t, int turn); /* what is put off now, for those that will send */
 int reads_pending(const struct tile *t, const u8 *start, i64 bytes); /* is a load put off, or a box, that reads of a DDR range? */
 void settle_loads(struct tile *t);
 void meet_others(struct machine *m, struct tile *t); /* at a barrier: what other tiles may write is read before */
@@ -314,7 +349,24 @@ int store_box(struct context *c);                         /* 1: the WDMA record 
  * with the levels changed to match. NULL if they are not. */
 const u8 *read_box(const struct tile *t, const u8 *src, i64 run, i64 bytes, struct level *levels, int num);
 void settle_boxes(struct tile *t, const u8 *start, i64 bytes);
-void settle_changing_boxes(struct machine *m, struct tile *t); /* those of DDR that somebody writes, or that other tiles may read */
+
+/* Does any of so many ranges meet another one? */
+static inline int meets_ranges(const i64 *first, const i64 *end, int num, i64 from, i64 to) {
+    i64 met = 0;
+    for (int i = 0; i < num; i++) met |= (first[i] < to) & (from < end[i]);
+    return (int)met;
+}
+static inline int meets_boxes(const struct tile *t, const u8 *start, i64 bytes) {
+    const i64 from = start - t->spm;
+    return t->num_boxes && meets_ranges(t->in_spm.first, t->in_spm.end, t->num_boxes, from, from + bytes);
+}
+static inline int meets_sources(const struct tile *t, const u8 *start, i64 bytes) {
+    const i64 from = (i64)(uintptr_t)start;
+    return t->num_boxes && meets_ranges(t->in_ddr.first, t->in_ddr.end, t->num_boxes, from, from + bytes);
+}
+void add_box(struct tile *t, const struct box_load *box); /* no other one meets it */
+void add_load(struct tile *t, const struct deferred_load *load);
+void settle_changing_boxes(struct machine *m, struct tile *t, i64 phase); /* those of DDR that somebody writes then, or that other tiles may read */
 void settle_box_sources(struct tile *t, const u8 *start, i64 bytes);
 void overwrite_boxes(struct tile *t, const u8 *start, i64 bytes); /* an SPM range is about to be written */
 #define WHOLE_PACE 256 /* one byte asked for with each byte computed */

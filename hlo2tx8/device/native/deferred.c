@@ -2,7 +2,7 @@
  * once or twice before the next one replaces them, so the copy is never made.
  *
  * Invariant: SPM reads as if every noted load had been copied. A record that does not know about them, a range they cover in part, a
- * write to the DDR they come from make the copies first, and so does a barrier, unless nobody writes to that DDR at all.
+ * write to the DDR they come from make the copies first, and so does a barrier, unless nobody writes to that DDR up to the next one.
  */
 #include "core.h"
 
@@ -14,9 +14,7 @@ static int covers(const u8 *a, i64 a_bytes, const u8 *b, i64 b_bytes) { return a
 int reads_pending(const struct tile *t, const u8 *start, i64 bytes) {
     for (int i = 0; i < t->num_deferred; i++)
         if (overlap(t->deferred[i].src, t->deferred[i].bytes, start, bytes)) return 1;
-    for (int i = 0; i < t->num_boxes; i++)
-        if (overlap(t->boxes[i].src, t->boxes[i].src_bytes, start, bytes)) return 1;
-    return 0;
+    return meets_sources(t, start, bytes);
 }
 
 int is_deferred(const struct tile *t, const u8 *start, i64 bytes) {
@@ -25,15 +23,15 @@ int is_deferred(const struct tile *t, const u8 *start, i64 bytes) {
     return found;
 }
 
-int stays(struct machine *m, i64 slot) {
+enum staying staying_of(struct machine *m, i64 slot) {
     u8 known = __atomic_load_n(m->stays + slot, __ATOMIC_RELAXED);
-    if (known) return known == STAYS;
-    known = STAYS;
+    if (known) return known;
+    known = m->stores[slot] ? STAYS_NAMED : STAYS;
     const struct tx8_slot *const own = m->slots + slot;
     for (i64 i = 0; i < m->num_slots; i++) /* arrays of the caller may overlap */
-        if (m->stores[i] && overlap(own->data, own->size, m->slots[i].data, m->slots[i].size)) known = STAYS_NOT;
+        if (i != slot && m->stores[i] && overlap(own->data, own->size, m->slots[i].data, m->slots[i].size)) known = STAYS_NOT;
     __atomic_store_n(m->stays + slot, known, __ATOMIC_RELAXED);
-    return known == STAYS;
+    return known;
 }
 
 static void settle(struct tile *t, const struct deferred_load *d) {
@@ -48,12 +46,14 @@ void settle_loads(struct tile *t) {
 
 void meet_others(struct machine *m, struct tile *t) {
     int kept = 0;
+    const i64 phase = phase_after(m, t->at);
+    const int is_read = may_gather(m, phase);
     for (int i = 0; i < t->num_deferred; i++) {
-        if (!m->is_linked && stays(m, t->deferred[i].slot)) t->deferred[kept++] = t->deferred[i];
+        if (!is_read && !changes(m, phase, t->deferred[i].slot)) t->deferred[kept++] = t->deferred[i];
         else settle(t, t->deferred + i);
     }
     t->num_deferred = kept;
-    settle_changing_boxes(m, t);
+    settle_changing_boxes(m, t, phase);
 }
 
 static void settle_those(struct tile *t, const u8 *start, i64 bytes, int is_source) {
@@ -101,6 +101,11 @@ int overwrite_loads(struct tile *t, const u8 *start, i64 bytes) {
     return 1;
 }
 
+void add_load(struct tile *t, const struct deferred_load *load) {
+    if (t->num_deferred == MAX_DEFERRED) settle_first(t);
+    t->deferred[t->num_deferred++] = *load;
+}
+
 int defer_load(struct context *c) {
     struct tile *const t = c->tile;
     struct link k;
@@ -112,8 +117,7 @@ int defer_load(struct context *c) {
     const i64 bytes = k.n * k.dst_bytes;
     if (bytes < WORTH_BYTES || (uintptr_t)k.src[0] % (uintptr_t)k.dst_bytes) return 0;
     if (!overwrite_loads(t, k.dst, bytes)) return -1;
-    if (t->num_deferred == MAX_DEFERRED) settle_first(t);
-    t->deferred[t->num_deferred++] = (struct deferred_load){k.dst, k.src[0], bytes, operand(c, RDMA__SLOT)};
+    add_load(t, &(struct deferred_load){k.dst, k.src[0], bytes, operand(c, RDMA__SLOT)});
     follow_load(t, k.src[0], bytes);
     return 1;
 }

@@ -16,10 +16,6 @@ static void settle(struct tile *t, const struct box_load *b) {
     load_levels(b->dst, b->src, b->run, levels, LEVELS);
 }
 
-static int is_met(const struct box_load *b, const u8 *start, i64 bytes, int is_source) {
-    return is_source ? overlap(b->src, b->src_bytes, start, bytes) : overlap(b->dst, b->bytes, start, bytes);
-}
-
 /* Are a box's runs one behind the other in SPM, in rows of a first level and blocks of a second one? */
 static int is_of_rows(const struct box_load *b) {
     const i64 block = b->run * b->levels[0].n;
@@ -28,6 +24,26 @@ static int is_of_rows(const struct box_load *b) {
 
 static const u8 *row_of(const struct box_load *b, i64 row) {
     return b->src + row % b->levels[0].n * b->levels[0].src + row / b->levels[0].n * b->levels[1].src;
+}
+
+/* There is room. */
+static void put_off(struct tile *t, const struct box_load *b) {
+    const int i = t->num_boxes++;
+    t->boxes[i] = *b;
+    t->in_spm.first[i] = b->dst - t->spm, t->in_spm.end[i] = t->in_spm.first[i] + b->bytes;
+    t->in_ddr.first[i] = (i64)(uintptr_t)b->src, t->in_ddr.end[i] = t->in_ddr.first[i] + b->src_bytes;
+    t->slots[i] = (i32)b->slot;
+}
+
+/* The last one takes its place. */
+static struct box_load take_box(struct tile *t, int i) {
+    const struct box_load taken = t->boxes[i];
+    const int last = --t->num_boxes;
+    if (i == last) return taken;
+    t->boxes[i] = t->boxes[last], t->slots[i] = t->slots[last];
+    t->in_spm.first[i] = t->in_spm.first[last], t->in_spm.end[i] = t->in_spm.end[last];
+    t->in_ddr.first[i] = t->in_ddr.first[last], t->in_ddr.end[i] = t->in_ddr.end[last];
+    return taken;
 }
 
 /* Puts rows [first, end) of a box off as they were: what is left of blocks on both sides, and whole blocks. */
@@ -41,7 +57,7 @@ static void keep_rows(struct tile *t, const struct box_load *b, i64 first, i64 e
         if (next - first < rows) part.levels[0].n = next - first, part.levels[1].n = 1;
         else part.levels[1].n = (next - first) / rows;
         part.src_bytes = part.run + (part.levels[0].n - 1) * part.levels[0].src + (part.levels[1].n - 1) * part.levels[1].src;
-        if (t->num_boxes < MAX_BOXES) t->boxes[t->num_boxes++] = part;
+        if (t->num_boxes < MAX_BOXES) put_off(t, &part);
         else settle(t, &part);
     }
 }
@@ -61,12 +77,14 @@ static void cut(struct tile *t, const struct box_load *b, i64 start, i64 end) {
 /* Forgets the boxes that meet [start, start + bytes) of SPM, or of what they read, and copies first what is not overwritten. */
 static void remove_boxes(struct tile *t, const u8 *start, i64 bytes, int is_source, int is_overwritten) {
     struct box_load met[MAX_BOXES];
-    int kept = 0, num = 0;
-    for (int i = 0; i < t->num_boxes; i++) {
-        if (is_met(t->boxes + i, start, bytes, is_source)) met[num++] = t->boxes[i];
-        else if (kept++ < i) t->boxes[kept - 1] = t->boxes[i];
+    int num = 0;
+    if (!(is_source ? meets_sources(t, start, bytes) : meets_boxes(t, start, bytes))) return;
+    const i64 *const first = is_source ? t->in_ddr.first : t->in_spm.first, *const end = is_source ? t->in_ddr.end : t->in_spm.end;
+    const i64 from = is_source ? (i64)(uintptr_t)start : start - t->spm;
+    for (int i = 0; i < t->num_boxes;) {
+        if (first[i] < from + bytes && from < end[i]) met[num++] = take_box(t, i);
+        else i++;
     }
-    t->num_boxes = kept;
     for (int i = 0; i < num; i++) {
         if (is_overwritten && is_of_rows(met + i)) cut(t, met + i, start - met[i].dst, start + bytes - met[i].dst);
         else if (!is_overwritten || start > met[i].dst || met[i].dst + met[i].bytes > start + bytes) settle(t, met + i);
@@ -77,22 +95,25 @@ void settle_boxes(struct tile *t, const u8 *start, i64 bytes) { remove_boxes(t, 
 void settle_box_sources(struct tile *t, const u8 *start, i64 bytes) { remove_boxes(t, start, bytes, 1, 0); }
 void overwrite_boxes(struct tile *t, const u8 *start, i64 bytes) { remove_boxes(t, start, bytes, 0, 1); }
 
-void settle_changing_boxes(struct machine *m, struct tile *t) {
-    int kept = 0;
-    for (int i = 0; i < t->num_boxes; i++) {
-        if (!m->is_linked && stays(m, t->boxes[i].slot)) t->boxes[kept++] = t->boxes[i];
-        else settle(t, t->boxes + i);
+void settle_changing_boxes(struct machine *m, struct tile *t, i64 phase) {
+    const int is_read = may_gather(m, phase);
+    for (int i = 0; i < t->num_boxes;) {
+        if (is_read || changes(m, phase, t->slots[i])) {
+            const struct box_load changing = take_box(t, i);
+            settle(t, &changing);
+        } else {
+            i++;
+        }
     }
-    t->num_boxes = kept;
 }
 
-/* Without room, the box put off first has been read for the last time, most likely. */
-static void add_box(struct tile *t, const struct box_load *box) {
+/* Without room one is copied that was put off long ago, most likely. */
+void add_box(struct tile *t, const struct box_load *box) {
     if (t->num_boxes == MAX_BOXES) {
-        settle(t, t->boxes);
-        memmove(t->boxes, t->boxes + 1, (size_t)--t->num_boxes * sizeof *t->boxes);
+        const struct box_load first = take_box(t, 0);
+        settle(t, &first);
     }
-    t->boxes[t->num_boxes++] = *box;
+    put_off(t, box);
 }
 
 /* Asks the host for a box that will be read soon. */
@@ -118,16 +139,94 @@ int defer_box(struct context *c) {
     return 1;
 }
 
-const struct box_load *find_box(const struct tile *t, const u8 *dst, const struct blocked *l) {
-    if (l->batch > 1 || (l->tail && l->num_blocks)) return NULL;
-    const i64 run = (l->tail ? l->tail : l->width) * l->bytes, blocks = l->tail ? 1 : l->num_blocks;
+/* Rows of a tensor that lie evenly apart in DDR, all of one block: from `point` on. */
+struct rows {
+    i64 block, point, num, apart;
+    const u8 *src;
+};
+#define MOST_ROWS 64
+
+static int is_before(const struct rows *a, const struct rows *b) { return a->block < b->block || (a->block == b->block && a->point < b->point); }
+
+static void swap_rows(struct rows *a, struct rows *b) {
+    const struct rows other = *a;
+    *a = *b, *b = other;
+}
+
+static int is_of_all_rows(const struct box_load *b) {
+    const i64 line = b->run * b->levels[0].n, block = line * b->levels[1].n;
+    return (b->levels[0].n == 1 || b->levels[0].dst == b->run) && (b->levels[1].n == 1 || b->levels[1].dst == line) &&
+           (b->levels[2].n == 1 || b->levels[2].dst == block);
+}
+
+/* A box's part of a tensor of `all` rows, `points` a block, of which row `first` is the box's first one, which may lie before; how many rows[] it
+ * takes, or -1. */
+static int cut_rows(const struct box_load *b, i64 first, i64 points, i64 all, struct rows *rows, int room) {
+    const i64 last = b->bytes / b->run, end = all - first < last ? all - first : last, line = b->levels[0].n, lines = b->levels[1].n;
+    int num = 0;
+    for (i64 r = first < 0 ? -first : 0, next; r < end; r = next) {
+        const i64 point = (first + r) % points, in_line = line - r % line, in_block = points - point, at = r / line;
+        next = r + (in_line < in_block ? in_line : in_block);
+        if (next > end) next = end;
+        if (num == room) return -1;
+        const u8 *const src = b->src + r % line * b->levels[0].src + at % lines * b->levels[1].src + at / lines * b->levels[2].src;
+        rows[num++] = (struct rows){(first + r) / points, point, next - r, b->levels[0].src, src};
+    }
+    return num;
+}
+
+static const u8 *place_of(const struct placed *p, const struct rows *r) { return p->data + placed_offset(p, r->point) + r->block * p->block_bytes; }
+
+/* Are all rows of a tensor where `found` says? In pieces of so many points, or 0; what it says is found out first. */
+static int lie_evenly(const struct rows *rows, int num, i64 piece_points, struct placed *found) {
+    *found = (struct placed){.piece_points = piece_points};
+    for (int i = 0; i < num; i++)
+        if (rows[i].num > 1) found->point_bytes = rows[i].apart;
+    found->data = rows[0].src;
+    const struct rows *piece = NULL, *block = NULL; /* one further on in the first row's block, and one in another block at the same point */
+    for (int i = 1; i < num; i++) {
+        if (piece_points && rows[i].block == rows[0].block && rows[i].point / piece_points > rows[0].point / piece_points) piece = rows + i;
+        if (rows[i].block > rows[0].block && rows[i].point == rows[0].point) block = rows + i;
+    }
+    if (piece) {
+        const i64 pieces = piece->point / piece_points - rows[0].point / piece_points;
+        const i64 within = (piece->point % piece_points - rows[0].point % piece_points) * found->point_bytes;
+        found->piece_bytes = (piece->src - rows[0].src - within) / pieces;
+    }
+    if (block) found->block_bytes = (block->src - rows[0].src) / (block->block - rows[0].block);
+    found->data -= placed_offset(found, rows[0].point) + rows[0].block * found->block_bytes;
+    if (found->point_bytes <= 0 || found->piece_bytes < 0) return 0;
+    for (int i = 0; i < num; i++) {
+        const i64 last = rows[i].point + rows[i].num - 1;
+        if (rows[i].num > 1 && rows[i].apart != found->point_bytes) return 0;
+        if (piece_points && rows[i].point / piece_points != last / piece_points) return 0;
+        if (rows[i].src != place_of(found, rows + i)) return 0;
+    }
+    return 1;
+}
+
+int find_boxes(const struct tile *t, const u8 *dst, const struct blocked *l, struct placed *found) {
+    if (l->batch > 1 || (l->tail && l->num_blocks) || is_deferred(t, dst, l->size)) return 0;
+    const i64 run = (l->tail ? l->tail : l->width) * l->bytes;
+    struct rows rows[MOST_ROWS];
+    i64 bytes = 0;
+    int num = 0;
     for (int i = 0; i < t->num_boxes; i++) {
         const struct box_load *const b = t->boxes + i;
-        const int fits = b->run == run && b->levels[0].n == l->points && b->levels[1].n == blocks && b->levels[2].n == 1;
-        const int is_ordered = b->levels[0].dst == run && (blocks == 1 || b->levels[1].dst == run * l->points); /* what TDMA wrote may not be */
-        if (b->dst == dst && b->bytes == l->size && fits && is_ordered) return b;
+        if (t->in_spm.first[i] >= dst - t->spm + l->size || dst - t->spm >= t->in_spm.end[i]) continue;
+        if (b->run != run || (b->dst - dst) % run || !is_of_all_rows(b)) return 0;
+        const int more = cut_rows(b, (b->dst - dst) / run, l->points, l->size / run, rows + num, MOST_ROWS - num);
+        if (more < 0) return 0;
+        num += more;
     }
-    return NULL;
+    for (int i = 0; i < num; i++) {
+        bytes += rows[i].num * run;
+        if (is_before(rows + i, rows)) swap_rows(rows + i, rows);
+    }
+    if (!num || bytes != l->size) return 0;
+    i64 piece = rows[0].num;
+    for (int i = 1; i < num; i++) piece = rows[i].num > piece ? rows[i].num : piece;
+    return lie_evenly(rows, num, 0, found) || lie_evenly(rows, num, piece, found);
 }
 
 /* The box that holds all of [start, start + bytes), and no other meets it; NULL if there is none. */

@@ -153,7 +153,7 @@ static int has_rows_of_taps(const struct geometry *g, const struct blocked *imag
 static void take_rows_of_taps(struct source *image, const struct geometry *g) {
     struct blocked *const l = &image->layout;
     if (l->channels < aligned_channels(l)) image->tap_width = aligned_channels(l), image->tap_channels = l->channels;
-    image->point_bytes = aligned_channels(l) * l->bytes, image->block_bytes = l->width * l->bytes;
+    image->placed.point_bytes = aligned_channels(l) * l->bytes, image->placed.block_bytes = l->width * l->bytes;
     l->channels = image->width = g->kernel[COLUMNS] * aligned_channels(l);
 }
 

@@ -179,7 +179,9 @@ static int run_memset(struct context *c) {
     if (fault) return fault;
     if (n < 0 || (n && box_product(turns, 2, n) < 0)) return fail(c, FAULT_BAD_DESCRIPTOR, "element count %lld", (long long)n);
     const i64 elements = box_extent(strides, turns, 2, n);
-    u8 *const dst = spm_range(c, operand(c, TDMA_MEMSET__DST), elements < 0 ? INT64_MAX / 16 : elements, bytes);
+    const i64 address = operand(c, TDMA_MEMSET__DST), reached = elements < 0 ? INT64_MAX / 16 : elements;
+    const int is_dense = turns[0] == 1 && turns[1] == 1; /* nothing is left of what was there */
+    u8 *const dst = is_dense ? target_range(c, address, reached, bytes) : spm_range(c, address, reached, bytes);
     if (!dst) return (int)c->tile->fault.kind;
     u8 value[16] = {0};
     const i64 bits = operand(c, TDMA_MEMSET__VALUE);

@@ -23,9 +23,9 @@ static void overwrite_all(struct tile *t, const u8 *start, i64 bytes) {
 
 /* Where an operand's elements are if their load was put off. */
 static void find_loaded(struct context *c, struct source *s, const u8 *target, i64 target_bytes) {
-    const struct box_load *const box = find_box(c->tile, s->data, &s->layout);
-    if (box) {
-        s->data = box->src, s->point_bytes = box->levels[0].src, s->block_bytes = box->levels[1].src;
+    struct placed found;
+    if (c->tile->num_boxes && find_boxes(c->tile, s->data, &s->layout, &found)) {
+        s->data = found.data, s->placed = found;
         return;
     }
     settle_boxes(c->tile, s->data, s->layout.size);
@@ -46,11 +46,11 @@ int find_operands(struct context *c, struct product *p, int accumulates, u8 **ta
                          (!p->sums || is_in_place || !overlap(*target, p->result.size, p->sums, p->psum.size));
     p->out = stage(c, *target, is_apart);
     if (c->knows_boxes) {
-        if (!is_apart || accumulates) settle_all(c->tile, *target, p->result.size);
+        if (!is_apart || is_in_place) settle_all(c->tile, *target, p->result.size);
         if (p->sums) settle_all(c->tile, p->sums, p->psum.size);
         find_loaded(c, &p->left, *target, p->result.size);
         find_loaded(c, &p->right, *target, p->result.size);
-        if (is_apart && !accumulates) overwrite_all(c->tile, *target, p->result.size);
+        if (is_apart && !is_in_place) overwrite_all(c->tile, *target, p->result.size);
     }
     if (c->machine->keeps_status) {
         p->special = special_of(p->left.data, p->fmt, &p->left.layout) | special_of(p->right.data, p->fmt, &p->right.layout);

@@ -27,28 +27,44 @@ INLINED void prefetch_sums(const struct strip *t, int vectors) {
 
 #define LEFT_FLOATS (CHUNK + LINE_BYTES / (i64)sizeof(float))
 
-/* Operands, packed or as they lie: then the bits that TF32 has not are dropped here. */
-#define LEFT_STRIDE(t, is_placed) ((is_placed) ? (t)->left_stride : LEFT_FLOATS)
-#define RIGHT_STRIDE(t, is_placed) ((is_placed) ? (t)->right_stride : TILE_COLUMNS)
-INLINED floats spread_left(const float *a, const int is_placed) {
-    return is_placed ? and_floats(spread_float(*a), TF32_KEPT) : spread_float(*a);
+/* Operands, packed or as they lie: then the bits that TF32 has not are dropped here. The right one may also be packed on the way. */
+enum right { RIGHT_PACKED, RIGHT_PLACED, RIGHT_TO_PACK, RIGHT_AHEAD };
+struct operands {
+    i64 left_stride, right_stride;
+    int is_left_placed;
+    enum right right;
+    float *packed;      /* RIGHT_TO_PACK: where */
+    const float *ahead; /* RIGHT_AHEAD: what the host is asked for beside, `ahead_stride` apart */
+    i64 ahead_stride;
+};
+#define ALL_PACKED ((struct operands){.left_stride = LEFT_FLOATS, .right_stride = TILE_COLUMNS})
+#define ALL_PLACED(strip) ((struct operands){(strip)->left_stride, (strip)->right_stride, 1, RIGHT_PLACED, NULL, NULL, 0})
+
+INLINED floats spread_left(const float *a, const struct operands o) {
+    return o.is_left_placed ? and_floats(spread_float(*a), TF32_KEPT) : spread_float(*a);
 }
-INLINED floats load_right(const float *b, const int is_placed) { return is_placed ? and_floats(load_floats(b), TF32_KEPT) : load_floats(b); }
+INLINED floats load_right(const float *b, i64 k, i64 column, const struct operands o) {
+    const floats found = load_floats(b + k * o.right_stride + column);
+    if (o.right == RIGHT_AHEAD) __builtin_prefetch(o.ahead + k * o.ahead_stride + column);
+    if (o.right == RIGHT_PACKED || o.right == RIGHT_AHEAD) return found;
+    const floats kept = and_floats(found, TF32_KEPT);
+    if (o.right == RIGHT_TO_PACK) store_floats(o.packed + k * TILE_COLUMNS + column, kept);
+    return kept;
+}
 
 /* One block of `count` products. What is missing of a block is zeros: -0 + 0 = +0. */
-INLINED void add_block(floats acc[TILE_ROWS][2], const float *a, const float *b, i64 count, i64 a_stride, i64 b_stride, const int rows,
-                       const int is_placed) {
+INLINED void add_block(floats acc[TILE_ROWS][2], const float *a, const float *b, i64 count, const int rows, const struct operands o) {
     floats s[TILE_ROWS][2];
-    const floats first = load_right(b, is_placed), second = load_right(b + LANES, is_placed);
+    const floats first = load_right(b, 0, 0, o), second = load_right(b, 0, LANES, o);
     EACH_ROW(rows) {
-        const floats x = spread_left(a + r * a_stride, is_placed);
+        const floats x = spread_left(a + r * o.left_stride, o);
         s[r][0] = cut_mul(x, first);
         s[r][1] = cut_mul(x, second);
     }
     for (i64 k = 1; k < count; k++) {
-        const floats left = load_right(b + k * b_stride, is_placed), right = load_right(b + k * b_stride + LANES, is_placed);
+        const floats left = load_right(b, k, 0, o), right = load_right(b, k, LANES, o);
         EACH_ROW(rows) {
-            const floats x = spread_left(a + r * a_stride + k, is_placed);
+            const floats x = spread_left(a + r * o.left_stride + k, o);
             s[r][0] = cut_fma(x, left, s[r][0]);
             s[r][1] = cut_fma(x, right, s[r][1]);
         }
@@ -59,36 +75,44 @@ INLINED void add_block(floats acc[TILE_ROWS][2], const float *a, const float *b,
     }
 }
 
-INLINED void add_tile(const struct strip *t, const float *a, const float *b, i64 k, const int rows, const int is_placed) {
-    const i64 a_stride = LEFT_STRIDE(t, is_placed), b_stride = RIGHT_STRIDE(t, is_placed);
+INLINED void add_tile(const struct strip *t, const float *a, const float *b, i64 k, const int rows, struct operands o) {
     floats acc[TILE_ROWS][2];
     EACH_ROW(rows) EACH_VECTOR(2) acc[r][c] = begin_sums(t, r, c);
     prefetch_sums(t, 2);
-    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * b_stride)
-        add_block(acc, a, b, NE_BLOCK, a_stride, b_stride, rows, is_placed);
-    if (k) add_block(acc, a, b, k, a_stride, b_stride, rows, is_placed);
+    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * o.right_stride) {
+        add_block(acc, a, b, NE_BLOCK, rows, o);
+        o.packed += NE_BLOCK * TILE_COLUMNS, o.ahead += NE_BLOCK * o.ahead_stride;
+    }
+    if (k) add_block(acc, a, b, k, rows, o);
     EACH_ROW(rows) EACH_VECTOR(2) keep_sums(t, r, c, acc[r][c]);
 }
 
-#define ADD_PACKED(rest, a, rows) add_tile(rest, a, b, k, rows, 0)
-#define ADD_PLACED(rest, a, rows) add_tile(rest, a, b, k, rows, 1)
+#define ADD_PACKED(rest, a, rows) add_tile(rest, a, b, k, rows, ALL_PACKED)
+#define ADD_PLACED(rest, a, rows) add_tile(rest, a, b, k, rows, ALL_PLACED(rest))
 static APART void add_tiles(const struct strip *strip, const float *a, const float *b, i64 k) { EACH_TILE(strip, a, LEFT_FLOATS, ADD_PACKED); }
 static APART void add_placed_tiles(const struct strip *strip, const float *a, const float *b, i64 k) {
     EACH_TILE(strip, a, strip->left_stride, ADD_PLACED);
+}
+
+/* The first tile packs the right operand while it multiplies, the second one asks for the next panel: neither waits for the other. */
+static APART void add_packing_tile(const struct strip *strip, const float *a, const float *b, i64 k, float *packed) {
+    add_tile(strip, a, b, k, TILE_ROWS, (struct operands){LEFT_FLOATS, strip->right_stride, 0, RIGHT_TO_PACK, packed, NULL, 0});
+}
+static APART void add_asking_tile(const struct strip *strip, const float *a, const float *b, i64 k, const float *ahead) {
+    add_tile(strip, a, b, k, TILE_ROWS, (struct operands){LEFT_FLOATS, TILE_COLUMNS, 0, RIGHT_AHEAD, NULL, ahead, strip->right_stride});
 }
 
 /* The same of a panel's first LANES columns, in tiles twice as high. */
 #define NARROW_ROWS (2 * TILE_ROWS)
 #define EACH_NARROW_ROW(rows) _Pragma("GCC unroll 16") for (int r = 0; r < (rows); r++)
 
-INLINED void add_narrow_block(floats acc[NARROW_ROWS], const float *a, const float *b, i64 count, i64 a_stride, i64 b_stride, const int rows,
-                              const int is_placed) {
+INLINED void add_narrow_block(floats acc[NARROW_ROWS], const float *a, const float *b, i64 count, const int rows, const struct operands o) {
     floats s[NARROW_ROWS];
-    const floats first = load_right(b, is_placed);
-    EACH_NARROW_ROW(rows) s[r] = cut_mul(spread_left(a + r * a_stride, is_placed), first);
+    const floats first = load_right(b, 0, 0, o);
+    EACH_NARROW_ROW(rows) s[r] = cut_mul(spread_left(a + r * o.left_stride, o), first);
     for (i64 k = 1; k < count; k++) {
-        const floats next = load_right(b + k * b_stride, is_placed);
-        EACH_NARROW_ROW(rows) s[r] = cut_fma(spread_left(a + r * a_stride + k, is_placed), next, s[r]);
+        const floats next = load_right(b, k, 0, o);
+        EACH_NARROW_ROW(rows) s[r] = cut_fma(spread_left(a + r * o.left_stride + k, o), next, s[r]);
     }
     EACH_NARROW_ROW(rows) {
         if (count < NE_BLOCK) s[r] = cut_add(s[r], spread_float(0));
@@ -96,29 +120,26 @@ INLINED void add_narrow_block(floats acc[NARROW_ROWS], const float *a, const flo
     }
 }
 
-INLINED void add_narrow_tile(const struct strip *t, const float *a, const float *b, i64 k, const int rows, const int is_placed) {
-    const i64 a_stride = LEFT_STRIDE(t, is_placed), b_stride = RIGHT_STRIDE(t, is_placed);
+INLINED void add_narrow_tile(const struct strip *t, const float *a, const float *b, i64 k, const int rows, const struct operands o) {
     floats acc[NARROW_ROWS];
     EACH_NARROW_ROW(rows) acc[r] = begin_sums(t, r, 0);
-    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * b_stride)
-        add_narrow_block(acc, a, b, NE_BLOCK, a_stride, b_stride, rows, is_placed);
-    if (k) add_narrow_block(acc, a, b, k, a_stride, b_stride, rows, is_placed);
+    for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * o.right_stride) add_narrow_block(acc, a, b, NE_BLOCK, rows, o);
+    if (k) add_narrow_block(acc, a, b, k, rows, o);
     EACH_NARROW_ROW(rows) keep_sums(t, r, 0, acc[r]);
 }
 
-INLINED void add_narrow_strip(const struct strip *strip, const float *a, const float *b, i64 k, const int is_placed) {
-    const i64 apart = LEFT_STRIDE(strip, is_placed);
+INLINED void add_narrow_strip(const struct strip *strip, const float *a, const float *b, i64 k, const struct operands o) {
     struct strip rest = *strip;
-    for (; rest.rows >= NARROW_ROWS; leave_rows(&rest, NARROW_ROWS), a += NARROW_ROWS * apart)
-        add_narrow_tile(&rest, a, b, k, NARROW_ROWS, is_placed);
-    if (rest.rows & 8) add_narrow_tile(&rest, a, b, k, 8, is_placed), a += 8 * apart, leave_rows(&rest, 8);
-    if (rest.rows & 4) add_narrow_tile(&rest, a, b, k, 4, is_placed), a += 4 * apart, leave_rows(&rest, 4);
-    if (rest.rows & 2) add_narrow_tile(&rest, a, b, k, 2, is_placed), a += 2 * apart, leave_rows(&rest, 2);
-    if (rest.rows & 1) add_narrow_tile(&rest, a, b, k, 1, is_placed);
+    for (; rest.rows >= NARROW_ROWS; leave_rows(&rest, NARROW_ROWS), a += NARROW_ROWS * o.left_stride)
+        add_narrow_tile(&rest, a, b, k, NARROW_ROWS, o);
+    if (rest.rows & 8) add_narrow_tile(&rest, a, b, k, 8, o), a += 8 * o.left_stride, leave_rows(&rest, 8);
+    if (rest.rows & 4) add_narrow_tile(&rest, a, b, k, 4, o), a += 4 * o.left_stride, leave_rows(&rest, 4);
+    if (rest.rows & 2) add_narrow_tile(&rest, a, b, k, 2, o), a += 2 * o.left_stride, leave_rows(&rest, 2);
+    if (rest.rows & 1) add_narrow_tile(&rest, a, b, k, 1, o);
 }
-static APART void add_narrow_tiles(const struct strip *strip, const float *a, const float *b, i64 k) { add_narrow_strip(strip, a, b, k, 0); }
+static APART void add_narrow_tiles(const struct strip *strip, const float *a, const float *b, i64 k) { add_narrow_strip(strip, a, b, k, ALL_PACKED); }
 static APART void add_narrow_placed_tiles(const struct strip *strip, const float *a, const float *b, i64 k) {
-    add_narrow_strip(strip, a, b, k, 1);
+    add_narrow_strip(strip, a, b, k, ALL_PLACED(strip));
 }
 
 static void sum_floats(const struct strip *strip, const void *left, const void *right, i64 k) {
@@ -132,6 +153,20 @@ static void sum_placed_floats(const struct strip *strip, const void *left, const
     if (!NAMES_ROUNDING) round_toward_zero();
     if (strip->columns == LANES) add_narrow_placed_tiles(strip, left, right, k);
     else add_placed_tiles(strip, left, right, k);
+    if (!NAMES_ROUNDING) round_to_nearest();
+}
+
+static void sum_packing_floats(const struct strip *strip, const void *left, const void *right, i64 k, void *packed, const void *ahead) {
+    struct strip rest = *strip;
+    const float *a = left;
+    if (!NAMES_ROUNDING) round_toward_zero();
+    add_packing_tile(&rest, a, right, k, packed);
+    leave_rows(&rest, TILE_ROWS), a += TILE_ROWS * LEFT_FLOATS;
+    if (ahead && rest.rows >= TILE_ROWS) {
+        add_asking_tile(&rest, a, packed, k, ahead);
+        leave_rows(&rest, TILE_ROWS), a += TILE_ROWS * LEFT_FLOATS;
+    }
+    add_tiles(&rest, a, packed, k);
     if (!NAMES_ROUNDING) round_to_nearest();
 }
 
@@ -247,9 +282,9 @@ static void sum_doubles(const struct strip *strip, const void *left, const void 
 
 const struct gemm_kernel *gemm_kernel_of(int fmt) {
     static const struct gemm_kernel kernels[] = {
-        {TILE_COLUMNS, 1, 4, LANES, 0, along_bf16, along_bf16, across_bf16, across_bf16, NULL, sum_floats, NULL},
-        {TILE_COLUMNS, 1, 4, LANES, 0, along_tf32, along_tf32, across_tf32, across_tf32, NULL, sum_floats, sum_placed_floats},
-        {LANES, 1, 8, 0, 0, along_f16_wide, along_f16, across_f16_wide, across_f16, NULL, sum_doubles, NULL},
+        {TILE_COLUMNS, 1, 4, LANES, 0, along_bf16, along_bf16, across_bf16, across_bf16, NULL, sum_floats, NULL, NULL},
+        {TILE_COLUMNS, 1, 4, LANES, 0, along_tf32, along_tf32, across_tf32, across_tf32, NULL, sum_floats, sum_placed_floats, sum_packing_floats},
+        {LANES, 1, 8, 0, 0, along_f16_wide, along_f16, across_f16_wide, across_f16, NULL, sum_doubles, NULL, NULL},
     };
     switch (fmt) {
     case FORMAT_BF16: return &kernels[0];

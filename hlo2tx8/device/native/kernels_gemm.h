@@ -69,6 +69,9 @@ struct gemm_kernel {
     void (*finish_panel)(void *right, i64 num_words, i64 offset); /* completes a packed panel whose left elements are `offset` too large, or NULL */
     void (*sum)(const struct strip *strip, const void *left, const void *right, i64 num_words);
     void (*sum_placed)(const struct strip *strip, const void *left, const void *right, i64 num_words); /* operands as they lie; or NULL */
+    /* The right operand as it lies, a whole panel; packs it on the way, and asks the host for the one that lies at `ahead`, or NULL.
+     * At least TILE_ROWS rows; or NULL. */
+    void (*sum_packing)(const struct strip *strip, const void *left, const void *right, i64 num_words, void *packed, const void *ahead);
 };
 
 const struct gemm_kernel *gemm_kernel_of(int fmt); /* NULL for a format that is no operand's */

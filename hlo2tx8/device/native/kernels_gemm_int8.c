@@ -54,9 +54,9 @@ WITH_BYTES static void finish_bytes(void *right, i64 num_words, i64 offset) {
 #endif
 
 const struct gemm_kernel *int8_kernel(void) {
-    static const struct gemm_kernel shorts = {TILE_COLUMNS, 2, 4, 0, 0, along_shorts, along_shorts, across_shorts, across_shorts, NULL, sum_shorts, NULL};
+    static const struct gemm_kernel shorts = {TILE_COLUMNS, 2, 4, 0, 0, along_shorts, along_shorts, across_shorts, across_shorts, NULL, sum_shorts, NULL, NULL};
 #if defined(__AVX512F__)
-    static const struct gemm_kernel bytes = {TILE_COLUMNS, 4, 4, 0, 1, along_bytes, along_bytes, across_bytes, across_bytes, finish_bytes, sum_bytes, NULL};
+    static const struct gemm_kernel bytes = {TILE_COLUMNS, 4, 4, 0, 1, along_bytes, along_bytes, across_bytes, across_bytes, finish_bytes, sum_bytes, NULL, NULL};
     if (__builtin_cpu_supports("avx512vnni")) return &bytes;
 #endif
     return &shorts;

@@ -47,6 +47,8 @@ def declare(library: ctypes.CDLL) -> None:
     library.tx8_set_laws.restype = None
     library.tx8_keep_status.argtypes = (pointer, ctypes.c_int)
     library.tx8_keep_status.restype = None
+    library.tx8_trust.argtypes = (pointer, ctypes.c_int)
+    library.tx8_trust.restype = None
     library.tx8_status.argtypes = (pointer, ctypes.c_int)
     library.tx8_status.restype = ctypes.c_uint32
     library.tx8_keep_decisions.argtypes = (pointer, pointer, number)

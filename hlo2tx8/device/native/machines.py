@@ -69,6 +69,7 @@ class NativeMachine:
             raise RefusedError(self.fault)
         laws = chip.laws.satrelu_bound, chip.laws.leakyrelu_slope
         self.library.tx8_set_laws(self.machine, *(math.nan if v is None else v for v in laws))
+        self.library.tx8_trust(self.machine, self.writes_first)
 
     def make_ready(self, program: Program, given: Sequence[int], sizes: Sequence[int]) -> None:
         """For another program, or for other slots of the same one; raises RefusedError, and is good for nothing then."""
@@ -77,6 +78,7 @@ class NativeMachine:
         if self.library.tx8_restart(self.machine, *self._arguments(), self.fault_address):
             self.destroy()
             raise RefusedError(self.fault)
+        self.library.tx8_trust(self.machine, self.writes_first)
         del old
 
     def _bind(self, program: Program, given: Sequence[int], sizes: Sequence[int]) -> None:
@@ -84,6 +86,8 @@ class NativeMachine:
         # A machine that waits keeps no program and no constants. No Python code runs at their end, where interrupts get lost.
         self.memory = {0: memory}
         self.trusts = program.trusted
+        # What the compiler linked reads nothing of SPM that it did not write, which strict mode checks; other programs find zeros.
+        self.writes_first = program.trusted and bool(program.launches)
         self.program, self.given = weakref.ref(program, partial(self.memory.pop, 0)), given
         code = np.ascontiguousarray(program.code, np.uint64)
         # Another address where it can be written: then it may not be what the machine has seen.

@@ -197,6 +197,7 @@ static int prepare_records(struct machine *m, struct functions *functions, struc
     }
     for (i64 i = 0; i < m->num_records; i++) prepare_scalar(m->scalars + i, m->steps + i, m->code + i * RECORD_WORDS);
     find_chains(m, 0, m->num_records);
+    find_phases(m);
     m->final_barrier = find_final_barrier(m);
     if (depth) return refuse(fault, open[depth - 1], "record %lld: a block has no end", (long long)open[depth - 1]);
     return 0;

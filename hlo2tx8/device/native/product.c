@@ -113,8 +113,10 @@ static u32 *place_part(const u8 *data, const struct blocked *l, const struct pro
 
 /* ---------------------------------------------------------------------------------------------------------------------------- blocks */
 
-/* Adds a chunk of k to a part. `sums` is its scratch. */
-static void run_part(const struct product *p, const struct part *t, struct place left, struct place right, i64 k0, i64 num_k, float *sums) {
+/* Adds a chunk of k to a part. `sums` is its scratch. The right operand is packed to `packed` on the way if that is not NULL, while the
+ * host is asked for what lies at `ahead`. */
+static void run_part(const struct product *p, const struct part *t, struct place left, struct place right, i64 k0, i64 num_k, float *sums,
+                     u8 *packed, const void *ahead) {
     const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
     const i64 num_words = (num_k + kernel->k_per_word - 1) / kernel->k_per_word;
     const int is_first = k0 == 0, is_last = k0 + num_k == p->depth, is_wide = p->result_fmt == FORMAT_FP32 || p->result_fmt == FORMAT_INT32;
@@ -128,7 +130,8 @@ static void run_part(const struct product *p, const struct part *t, struct place
         s.from = (u32 *)(void *)sums, s.from_stride = kernel->columns;
         load_part(p, t, sums, s.from_stride);
     }
-    if (left.is_packed && right.is_packed) kernel->sum(&s, left.data, right.data, num_words);
+    if (packed) kernel->sum_packing(&s, left.data, right.data, num_words, packed, ahead);
+    else if (left.is_packed && right.is_packed) kernel->sum(&s, left.data, right.data, num_words);
     else kernel->sum_placed(&s, left.data, right.data, num_words);
     if (is_last && !place) store_part(p, t, sums, s.to_stride);
 }
@@ -137,7 +140,9 @@ static void run_part(const struct product *p, const struct part *t, struct place
 static void run_columns(const struct product *p, struct workspace *w, i64 n0, i64 columns) {
     const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
     const int may_place = kernel->sum_placed && may_place_rows(p), is_right_placed = may_place && can_place_right(p, columns);
-    const i64 chunk = may_place ? PLACED_CHUNK : CHUNK * kernel->k_per_word;
+    const int may_pack = kernel->sum_packing && columns % kernel->columns == 0 && can_place_right(p, columns);
+    const int is_in_pieces = (is_right_placed || may_pack) && p->right.placed.piece_points % (CHUNK * kernel->k_per_word);
+    const i64 chunk = may_place || is_in_pieces ? PLACED_CHUNK : CHUNK * kernel->k_per_word;
     const i64 num_panels = (columns + kernel->columns - 1) / kernel->columns, size = panel_bytes(kernel);
     const int is_kept = p->rows > BLOCK_ROWS && (p->depth + chunk - 1) / chunk * num_panels * size <= (i64)sizeof w->right;
     for (i64 m0 = 0; m0 < p->rows; m0 += BLOCK_ROWS) {
@@ -151,11 +156,14 @@ static void run_columns(const struct product *p, struct workspace *w, i64 n0, i6
                 pack_left(p, w, m0, rows, k0, num_k);
                 left = (struct place){w->left, left_stride(kernel) / (i64)sizeof(u32), 1};
             }
-            if (!is_right_placed && (!m0 || !is_kept)) pack_right(p, w, right, n0, columns, k0, num_k);
+            const int is_new = !is_right_placed && (!m0 || !is_kept), packs = is_new && may_pack && left.is_packed && rows >= TILE_ROWS;
+            if (is_new && !packs) pack_right(p, w, right, n0, columns, k0, num_k);
             for (i64 n = 0; n < columns; n += kernel->columns, right += size, sums += rows * kernel->columns) {
                 const struct part t = {m0, rows, n0 + n, least(kernel->columns, columns - n)};
                 const struct place packed = {right, kernel->columns, 1};
-                run_part(p, &t, left, is_right_placed ? place_right(p, t.column, k0) : packed, k0, num_k, sums);
+                const struct place place = is_right_placed || packs ? place_right(p, t.column, k0) : packed;
+                const void *const ahead = packs && n + kernel->columns < columns ? place_right(p, t.column + kernel->columns, k0).data : NULL;
+                run_part(p, &t, left, place, k0, num_k, sums, packs ? right : NULL, ahead);
             }
         }
     }

@@ -16,7 +16,7 @@ struct source {
     const u8 *data;
     int is_along;
     i64 width, zero_point;
-    i64 point_bytes, block_bytes; /* from a point, a block of channels to the next; 0: as in the layout */
+    struct placed placed;         /* where it is in DDR instead; its point_bytes are 0 where it is as in the layout */
     i64 tap_width, tap_channels;  /* of floats along k: of so many neighbours only the first ones are no zeros; 0: all are as they lie */
     /* the points, by point_of, of `count` rows or columns from `first` on at a tap, or of `count` k from `first` on; -1 for zeros */
     void (*points)(const void *geometry, i64 *out, i64 first, i64 count, i64 tap);

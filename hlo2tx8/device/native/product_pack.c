@@ -21,15 +21,19 @@ static const u8 *find_run(const struct source *s, i64 c, i64 *point_bytes, i64 *
     const i64 offset = find_channel(l, c, &width, run), block = l->width * l->bytes;
     *point_bytes = width * l->bytes;
     *whole = least((c / l->width + 1) * l->width, s->width) - c;
-    if (!s->point_bytes) return s->data + offset;
-    *point_bytes = s->point_bytes;
-    if (s->block_bytes == block) *run = l->channels - c, *whole = s->width - c;
-    return s->data + c / l->width * s->block_bytes + c % l->width * l->bytes;
+    if (!s->placed.point_bytes) return s->data + offset;
+    *point_bytes = s->placed.point_bytes;
+    if (s->placed.block_bytes == block) *run = l->channels - c, *whole = s->width - c;
+    return s->data + c / l->width * s->placed.block_bytes + c % l->width * l->bytes;
 }
 
 /* Bytes from a run's place at point 0 to the points' ones, negative for those that are none. */
 static void find_points(const struct product *p, const struct source *s, struct workspace *w, i64 point_bytes, i64 first, i64 count, i64 tap) {
     s->points(p->geometry, w->offsets, first, count, tap);
+    if (s->placed.piece_points) {
+        for (i64 i = 0; i < count; i++) w->offsets[i] = placed_offset(&s->placed, w->offsets[i]); /* of no batch, and all there */
+        return;
+    }
     INDEPENDENT for (i64 i = 0; i < count; i++) {
         const i64 point = w->offsets[i];
         w->offsets[i] = point < 0 ? -1 : (point >> 32) * s->layout.stride + (point & UINT32_MAX) * point_bytes;
@@ -137,7 +141,7 @@ static int has_words(const struct source *s, const u8 *data) { return s->points 
 int place_left(const struct product *p, struct place *left, i64 first, i64 k0, i64 num_k) {
     const struct source *const s = &p->left;
     i64 point_bytes, run, whole;
-    if (!s->is_along || !has_words(s, s->data)) return 0;
+    if (!s->is_along || !has_words(s, s->data) || s->placed.piece_points) return 0;
     const u8 *const data = find_run(s, k0, &point_bytes, &run, &whole);
     if (run < num_k || point_bytes % (i64)sizeof(u32)) return 0;
     *left = (struct place){data + first * point_bytes, point_bytes / (i64)sizeof(u32), 0};
@@ -145,18 +149,21 @@ int place_left(const struct product *p, struct place *left, i64 first, i64 k0, i
 }
 
 int may_place_rows(const struct product *p) {
-    const i64 apart = p->right.point_bytes; /* 0 in SPM, where they are close */
+    const i64 apart = p->right.placed.point_bytes; /* 0 in SPM, where they are close */
     const int collides = !p->right.is_along && apart && apart % COLLIDING_BYTES == 0;
     return p->rows <= (collides ? MOST_COLLIDING_ROWS : MOST_PLACED_ROWS);
 }
 
 int can_place_right(const struct product *p, i64 columns) {
     const struct source *const s = &p->right;
-    return !s->is_along && has_words(s, s->data) && s->point_bytes % (i64)sizeof(u32) == 0 && columns % LANES == 0;
+    const struct placed *const d = &s->placed;
+    if (d->point_bytes % (i64)sizeof(u32) || d->piece_points % PLACED_CHUNK || d->piece_bytes % (i64)sizeof(u32)) return 0;
+    return !s->is_along && has_words(s, s->data) && columns % LANES == 0;
 }
 
 struct place place_right(const struct product *p, i64 column, i64 k0) {
     i64 point_bytes, run, whole;
     const u8 *const data = find_run(&p->right, column, &point_bytes, &run, &whole);
-    return (struct place){data + k0 * point_bytes, point_bytes / (i64)sizeof(u32), 0};
+    const i64 offset = p->right.placed.piece_points ? placed_offset(&p->right.placed, k0) : k0 * point_bytes;
+    return (struct place){data + offset, point_bytes / (i64)sizeof(u32), 0};
 }

@@ -166,9 +166,7 @@ static int meets_loads(const struct tile *t, i64 first, i64 end) {
     const u8 *const start = t->spm + first;
     const i64 bytes = end - first;
     if (t->num_deferred && is_deferred(t, start, bytes)) return 1;
-    for (int i = 0; i < t->num_boxes; i++)
-        if (t->boxes[i].dst < start + bytes && start < t->boxes[i].dst + t->boxes[i].bytes) return 1;
-    return 0;
+    return meets_boxes(t, start, bytes);
 }
 
 /* Forgets what the record overwrites of loads put off; 0 if it meets some otherwise. */

@@ -9,7 +9,7 @@
 
 void note_repeat(struct context *c, const u8 *start, i64 period, i64 n) {
     struct tile *const t = c->tile;
-    if (n == 1 || period * n < WORTH_BYTES || c->machine->is_linked) return;
+    if (n == 1 || period * n < WORTH_BYTES || may_send(c->machine, t->phase)) return;
     if (t->num_repeats == MAX_REPEATS) memmove(t->repeats, t->repeats + 1, sizeof *t->repeats * (size_t)--t->num_repeats);
     t->repeats[t->num_repeats++] = (struct repeat){start, period * n, period};
 }

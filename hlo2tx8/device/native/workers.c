@@ -33,7 +33,7 @@ static int claim(struct machine *m, int number, u64 phase) {
     return before < phase && __atomic_compare_exchange_n(claimed, &(u64){before}, phase, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* A tile's SPM: the one a tile left that ended on this thread, else the next of the arena. Both are zero. */
+/* A tile's SPM: the one a tile left that ended on this thread, else the next of the arena. Both are zero where a run finds zeros. */
 static void take_spm(struct machine *m, struct tile *t, int thread) {
     t->spm = m->spare[thread];
     m->spare[thread] = NULL;
@@ -43,21 +43,30 @@ static void take_spm(struct machine *m, struct tile *t, int thread) {
 /* Warm and already mapped memory for the next tile, or for the next run: clearing it costs less than fresh pages. */
 static void leave_spm(struct machine *m, struct tile *t, int thread) {
     if (!t->spm || m->is_linked) return;
-    if (t->used > t->unused) memset(t->spm + t->unused, 0, (size_t)(t->used - t->unused));
-    t->used = 0, t->unused = m->spm_bytes;
+    if (finds_zeros(m)) {
+        if (t->used > t->unused) memset(t->spm + t->unused, 0, (size_t)(t->used - t->unused));
+        t->used = 0, t->unused = m->spm_bytes;
+    }
     if (m->spare[thread]) return;
     m->spare[thread] = t->spm;
     t->spm = NULL;
 }
 
+/* Behind the barrier that all wait at. */
+static void go_on(struct machine *m, struct tile *t) {
+    t->state = TILE_RUNNING, t->phase = phase_after(m, t->at), t->num_phases++, t->at++;
+    if (m->is_linked) deliver(m, t);
+}
+
 /* `at` becomes the barrier that this tile and those before wait at, or -1. */
 static void run_one(struct machine *m, int number, int thread, i64 *at) {
     struct tile *const t = &m->tiles[number];
-    if (m->goes_on) t->state = TILE_RUNNING, t->at++;
+    if (m->goes_on) go_on(m, t);
     if (t->state == TILE_RUNNING) {
         if (!t->spm && t->at <= m->final_barrier) take_spm(m, t, thread);
         run_tile(m, number, thread);
         finish_streams();
+        if (m->is_linked && t->state == TILE_WAITING) post_pending(t, (t->num_phases + 1) & 1);
         if (t->state == TILE_ENDED || (t->state == TILE_WAITING && t->at == m->final_barrier)) leave_spm(m, t, thread);
     }
     *at = t->state == TILE_WAITING && (*at == NOWHERE || *at == t->at) ? t->at : -1;
@@ -160,7 +169,12 @@ static int is_past_final_barrier(const struct machine *m) {
 /* One thread goes from the first tile to the last, as the definition does. */
 int run_phase(struct machine *m) {
     i64 at = NOWHERE;
-    if (!m->num_workers || is_past_final_barrier(m)) {
+    const int is_alone = !m->num_workers || is_past_final_barrier(m);
+    if (m->goes_on && may_gather(m, phase_after(m, m->barrier))) { /* what one tile was sent another may read at once */
+        for (int i = 0; i < m->num_tiles; i++) go_on(m, m->tiles + i);
+        m->goes_on = 0;
+    }
+    if (is_alone) {
         for (int i = 0; i < m->num_tiles; i++) run_one(m, i, 0, &at);
     } else {
         begin_phase(m);
