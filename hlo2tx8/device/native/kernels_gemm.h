@@ -100,7 +100,8 @@ void across_shorts(u8 *packed, const struct panels *to, const struct runs *runs)
 
 const struct gemm_kernel *int8_kernel(void); /* the one for this processor */
 
-/* dst[c][r] = src[r][c]; strides in words. */
-void transpose_words(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride, i64 rows, i64 columns);
+/* dst[c][r] = src[r][c], of which the bits in `kept`; strides in words. */
+void transpose_words(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride, i64 rows, i64 columns, u32 kept);
+#define WHOLE_WORDS 0xFFFFFFFFu
 
 #endif

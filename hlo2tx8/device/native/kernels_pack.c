@@ -162,9 +162,9 @@ JOIN_ACROSS(across_shorts, 2, join_shorts)
 #if defined(__AVX512F__)
 #define SQUARE 16
 /* 16 x 16: pairs of words, pairs of pairs, then quarters and halves of the vectors. */
-static inline void transpose_square(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride) {
+static inline void transpose_square(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride, u32 kept) {
     __m512i a[16], b[16];
-    for (int i = 0; i < 16; i++) a[i] = _mm512_loadu_si512(src + i * src_stride);
+    for (int i = 0; i < 16; i++) a[i] = _mm512_and_si512(_mm512_loadu_si512(src + i * src_stride), _mm512_set1_epi32((i32)kept));
     for (int i = 0; i < 16; i += 2) {
         b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
         b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
@@ -190,9 +190,10 @@ static inline void transpose_square(u32 *dst, i64 dst_stride, const u32 *src, i6
 }
 #elif defined(__SSE2__)
 #define SQUARE 4
-static inline void transpose_square(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride) {
+static inline void transpose_square(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride, u32 kept) {
     __m128i a[4];
-    for (int i = 0; i < 4; i++) a[i] = _mm_loadu_si128((const __m128i *)(const void *)(src + i * src_stride));
+    const __m128i mask = _mm_set1_epi32((i32)kept);
+    for (int i = 0; i < 4; i++) a[i] = _mm_and_si128(_mm_loadu_si128((const __m128i *)(const void *)(src + i * src_stride)), mask);
     const __m128i b[4] = {_mm_unpacklo_epi32(a[0], a[1]), _mm_unpacklo_epi32(a[2], a[3]), _mm_unpackhi_epi32(a[0], a[1]), _mm_unpackhi_epi32(a[2], a[3])};
     for (int i = 0; i < 4; i += 2) {
         _mm_storeu_si128((__m128i *)(void *)(dst + i * dst_stride), _mm_unpacklo_epi64(b[i], b[i + 1]));
@@ -201,16 +202,16 @@ static inline void transpose_square(u32 *dst, i64 dst_stride, const u32 *src, i6
 }
 #else
 #define SQUARE 4
-static inline void transpose_square(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride) {
+static inline void transpose_square(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride, u32 kept) {
     for (int r = 0; r < SQUARE; r++)
-        for (int c = 0; c < SQUARE; c++) dst[c * dst_stride + r] = src[r * src_stride + c];
+        for (int c = 0; c < SQUARE; c++) dst[c * dst_stride + r] = src[r * src_stride + c] & kept;
 }
 #endif
 
-void transpose_words(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride, i64 rows, i64 columns) {
+void transpose_words(u32 *dst, i64 dst_stride, const u32 *src, i64 src_stride, i64 rows, i64 columns, u32 kept) {
     const i64 whole_rows = rows / SQUARE * SQUARE, whole_columns = columns / SQUARE * SQUARE;
     for (i64 r = 0; r < whole_rows; r += SQUARE)
-        for (i64 c = 0; c < whole_columns; c += SQUARE) transpose_square(dst + c * dst_stride + r, dst_stride, src + r * src_stride + c, src_stride);
+        for (i64 c = 0; c < whole_columns; c += SQUARE) transpose_square(dst + c * dst_stride + r, dst_stride, src + r * src_stride + c, src_stride, kept);
     for (i64 r = 0; r < rows; r++)
-        for (i64 c = r < whole_rows ? whole_columns : 0; c < columns; c++) dst[c * dst_stride + r] = src[r * src_stride + c];
+        for (i64 c = r < whole_rows ? whole_columns : 0; c < columns; c++) dst[c * dst_stride + r] = src[r * src_stride + c] & kept;
 }

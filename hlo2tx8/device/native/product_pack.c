@@ -99,10 +99,40 @@ void pack_left(const struct product *p, struct workspace *w, i64 first, i64 coun
         u32 *const words = is_wide ? w->words : (u32 *)(void *)w->left;
         const i64 row_words = is_wide ? CHUNK : stride / (i64)sizeof(u32);
         pack_across(p, &p->left, w, kernel->across32, sizeof(u32), (u8 *)w->turned, &to, first, count, k0, num_k);
-        transpose_words(words, row_words, w->turned, BLOCK_ROWS, num_words, count);
+        transpose_words(words, row_words, w->turned, BLOCK_ROWS, num_words, count, WHOLE_WORDS);
         if (is_wide) widen(w->left, stride, words, row_words, count, num_k);
     }
     for (i64 r = count; r < filled; r++) memset(w->left + r * stride, 0, (size_t)(num_words * size));
+}
+
+static int has_words(const struct source *s, const u8 *data) { return s->points == equal_points && (uintptr_t)data % sizeof(u32) == 0; }
+
+/* Rows from `first` on along k as they lie; 0 if they do not lie so. */
+static int place_along(const struct source *s, struct place *place, i64 first, i64 k0, i64 num_k) {
+    i64 point_bytes, run, whole;
+    if (!s->is_along || !has_words(s, s->data) || s->placed.piece_points) return 0;
+    const u8 *const data = find_run(s, k0, &point_bytes, &run, &whole);
+    if (run < num_k || point_bytes % (i64)sizeof(u32)) return 0;
+    *place = (struct place){data + first * point_bytes, point_bytes / (i64)sizeof(u32), 0};
+    return 1;
+}
+
+/* Transposes rows from where they lie; 0 if they do not lie so. */
+static int turn_placed(const struct product *p, u8 *panel, i64 first, i64 count, i64 k0, i64 num_k) {
+    const i64 columns = gemm_kernel_of(p->fmt)->columns, width = p->right.layout.width, end = k0 + num_k;
+    struct place rows;
+    if (p->fmt != FORMAT_TF32) return 0;
+    for (i64 k = k0, piece; k < end; k += piece) {
+        piece = least(width - k % width, end - k);
+        if (!place_along(&p->right, &rows, first, k, piece)) return 0;
+    }
+    if (count < columns) memset(panel, 0, (size_t)(num_k * columns) * sizeof(u32));
+    for (i64 k = k0, piece; k < end; k += piece) {
+        piece = least(width - k % width, end - k);
+        place_along(&p->right, &rows, first, k, piece);
+        transpose_words((u32 *)(void *)panel + (k - k0) * columns, columns, rows.data, rows.stride, count, piece, TF32_KEPT);
+    }
+    return 1;
 }
 
 /* A panel of rows that lie along k: they are transposed. */
@@ -112,10 +142,11 @@ static void pack_turned(const struct product *p, struct workspace *w, u8 *panel,
     const int is_wide = size > (i64)sizeof(u32);
     u32 *const words = is_wide ? w->words : (u32 *)(void *)panel;
     const i64 rest = num_words * kernel->k_per_word - num_k, bytes = (i64)sizeof(u32) / kernel->k_per_word;
+    if (turn_placed(p, panel, first, count, k0, num_k)) return;
     pack_along(p, &p->right, w, kernel->along32, bytes, (u8 *)w->turned, CHUNK * sizeof(u32), first, count, k0, num_k);
     for (i64 n = 0; rest && n < count; n++) memset((u8 *)(w->turned + n * CHUNK) + num_k * bytes, 0, (size_t)(rest * bytes));
     for (i64 n = count; n < columns; n++) memset(w->turned + n * CHUNK, 0, (size_t)num_words * sizeof(u32));
-    transpose_words(words, columns, w->turned, CHUNK, columns, num_words);
+    transpose_words(words, columns, w->turned, CHUNK, columns, num_words, WHOLE_WORDS);
     if (is_wide) widen(panel, columns * size, words, columns, num_k, columns);
 }
 
@@ -136,17 +167,7 @@ void pack_right(const struct product *p, struct workspace *w, u8 *right, i64 fir
 
 /* -------------------------------------------------------------------------------------------------------------- operands as they lie */
 
-static int has_words(const struct source *s, const u8 *data) { return s->points == equal_points && (uintptr_t)data % sizeof(u32) == 0; }
-
-int place_left(const struct product *p, struct place *left, i64 first, i64 k0, i64 num_k) {
-    const struct source *const s = &p->left;
-    i64 point_bytes, run, whole;
-    if (!s->is_along || !has_words(s, s->data) || s->placed.piece_points) return 0;
-    const u8 *const data = find_run(s, k0, &point_bytes, &run, &whole);
-    if (run < num_k || point_bytes % (i64)sizeof(u32)) return 0;
-    *left = (struct place){data + first * point_bytes, point_bytes / (i64)sizeof(u32), 0};
-    return 1;
-}
+int place_left(const struct product *p, struct place *left, i64 first, i64 k0, i64 num_k) { return place_along(&p->left, left, first, k0, num_k); }
 
 int may_place_rows(const struct product *p) {
     const i64 apart = p->right.placed.point_bytes; /* 0 in SPM, where they are close */

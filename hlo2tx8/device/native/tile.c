@@ -4,7 +4,8 @@
 #include "machine.h"
 
 #define RECORDS_PER_POLL 256
-#define POLLS_PER_VECTOR 32 /* a vector record counts as so many: it may take milliseconds; one of the matrix engine as all */
+#define POLLS_PER_VECTOR 32 /* a vector record counts as so many: it may take milliseconds; one of the matrix engine as all, unless it is small */
+#define FEW_PRODUCTS (1 << 16)
 
 static i64 floor_div(i64 a, i64 b) {
     if (b == -1) return (i64)(0 - (u64)a);
@@ -75,6 +76,13 @@ i64 stop_turning(const struct machine *m, struct tile *t, i64 at) {
     snprintf(t->fault.detail, sizeof t->fault.detail, "more than %lld turns of loops", (long long)m->most_turns);
     stop_at_fault(t, (int)(t - m->tiles));
     return m->num_records;
+}
+
+/* Has a record taken long, for certain or maybe? */
+static int is_long(const struct context *c) {
+    if (c->step->form != FORM_GEMM) return c->step->form == FORM_CONV;
+    const i64 sizes[] = {operand(c, NE_GEMM__ROWS), operand(c, NE_GEMM__COLUMNS), operand(c, NE_GEMM__DEPTH), operand(c, NE_GEMM__BATCH)};
+    return sizes[0] * sizes[1] * sizes[2] * sizes[3] > FEW_PRODUCTS; /* in bounds, each of few bits */
 }
 
 /* Records follow each other faster if their places do not go through vectors. */
@@ -156,7 +164,7 @@ NO_VECTORS void run_tile(struct machine *m, int number, int thread) {
             c.knows_deferred = c.knows_boxes || c.step->form == FORM_REDUCE || c.step->form == FORM_UNIT || c.step->form == FORM_UNIT_LOOP;
             fault = execute(&c);
             c.knows_boxes = 0;
-            polls = c.step->form == FORM_GEMM || c.step->form == FORM_CONV || polls <= POLLS_PER_VECTOR ? 1 : polls - POLLS_PER_VECTOR + 1;
+            polls = is_long(&c) || polls <= POLLS_PER_VECTOR ? 1 : polls - POLLS_PER_VECTOR + 1;
         }
         if (fault) {
             stop_at_fault(t, number);
