@@ -63,8 +63,8 @@ static inline i64 placed_offset(const struct placed *p, i64 point) {
     return p->piece_points ? point / p->piece_points * p->piece_bytes + point % p->piece_points * p->point_bytes : point * p->point_bytes;
 }
 
-/* The boxes that were put off to be at dst as a tensor of this layout; 0 if they are not, or not evenly apart. */
-int find_boxes(const struct tile *t, const u8 *dst, const struct blocked *l, struct placed *found);
+/* The boxes that were put off to be at dst as a tensor of this layout, whole ones or parts; 0 if they are not, or not evenly apart. */
+int find_boxes(const struct tile *t, const u8 *dst, const struct blocked *l, int takes_parts, struct placed *found);
 
 /* STATUS_NAN and STATUS_INFINITE of the elements of a tensor; padding does not count. */
 u32 special_of(const u8 *data, int fmt, const struct blocked *l);

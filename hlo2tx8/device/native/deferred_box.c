@@ -205,7 +205,7 @@ static int lie_evenly(const struct rows *rows, int num, i64 piece_points, struct
     return 1;
 }
 
-int find_boxes(const struct tile *t, const u8 *dst, const struct blocked *l, struct placed *found) {
+int find_boxes(const struct tile *t, const u8 *dst, const struct blocked *l, int takes_parts, struct placed *found) {
     if (l->batch > 1 || (l->tail && l->num_blocks) || is_deferred(t, dst, l->size)) return 0;
     const i64 run = (l->tail ? l->tail : l->width) * l->bytes;
     struct rows rows[MOST_ROWS];
@@ -215,6 +215,7 @@ int find_boxes(const struct tile *t, const u8 *dst, const struct blocked *l, str
         const struct box_load *const b = t->boxes + i;
         if (t->in_spm.first[i] >= dst - t->spm + l->size || dst - t->spm >= t->in_spm.end[i]) continue;
         if (b->run != run || (b->dst - dst) % run || !is_of_all_rows(b)) return 0;
+        if (!takes_parts && (b->dst < dst || b->dst + b->bytes > dst + l->size)) return 0;
         const int more = cut_rows(b, (b->dst - dst) / run, l->points, l->size / run, rows + num, MOST_ROWS - num);
         if (more < 0) return 0;
         num += more;

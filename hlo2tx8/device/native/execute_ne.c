@@ -22,9 +22,9 @@ static void overwrite_all(struct tile *t, const u8 *start, i64 bytes) {
 }
 
 /* Where an operand's elements are if their load was put off. */
-static void find_loaded(struct context *c, struct source *s, const u8 *target, i64 target_bytes) {
+static void find_loaded(struct context *c, struct source *s, int takes_parts, const u8 *target, i64 target_bytes) {
     struct placed found;
-    if (c->tile->num_boxes && find_boxes(c->tile, s->data, &s->layout, &found)) {
+    if (c->tile->num_boxes && find_boxes(c->tile, s->data, &s->layout, takes_parts, &found)) {
         s->data = found.data, s->placed = found;
         return;
     }
@@ -48,8 +48,9 @@ int find_operands(struct context *c, struct product *p, int accumulates, u8 **ta
     if (c->knows_boxes) {
         if (!is_apart || is_in_place) settle_all(c->tile, *target, p->result.size);
         if (p->sums) settle_all(c->tile, p->sums, p->psum.size);
-        find_loaded(c, &p->left, *target, p->result.size);
-        find_loaded(c, &p->right, *target, p->result.size);
+        const int takes_parts = p->rows > MOST_PLACED_ROWS; /* of a box that others read too a copy is read more quickly, unless it is packed */
+        find_loaded(c, &p->left, takes_parts, *target, p->result.size);
+        find_loaded(c, &p->right, takes_parts, *target, p->result.size);
         if (is_apart && !is_in_place) overwrite_all(c->tile, *target, p->result.size);
     }
     if (c->machine->keeps_status) {

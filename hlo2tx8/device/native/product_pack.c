@@ -27,11 +27,16 @@ static const u8 *find_run(const struct source *s, i64 c, i64 *point_bytes, i64 *
     return s->data + c / l->width * s->placed.block_bytes + c % l->width * l->bytes;
 }
 
+/* Of points in pieces, which are of no batch and all there; apart from what convolutions do all the time. */
+static APART void place_points(const struct source *s, i64 *offsets, i64 count) {
+    for (i64 i = 0; i < count; i++) offsets[i] = placed_offset(&s->placed, offsets[i]);
+}
+
 /* Bytes from a run's place at point 0 to the points' ones, negative for those that are none. */
 static void find_points(const struct product *p, const struct source *s, struct workspace *w, i64 point_bytes, i64 first, i64 count, i64 tap) {
     s->points(p->geometry, w->offsets, first, count, tap);
     if (s->placed.piece_points) {
-        for (i64 i = 0; i < count; i++) w->offsets[i] = placed_offset(&s->placed, w->offsets[i]); /* of no batch, and all there */
+        place_points(s, w->offsets, count);
         return;
     }
     INDEPENDENT for (i64 i = 0; i < count; i++) {
