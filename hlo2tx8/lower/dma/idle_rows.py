@@ -32,7 +32,7 @@ from hlo2tx8.lower.dma.slices import constant_of, instructions_in, turns_of
 @dataclass(frozen=True)
 class _Rows:
     """`number` rows, of which a tile has in a step the one at 4 * step + row of the mesh, if there is one: as `extent` says, which
-    is positive then, and `limit` at the first of all. Those of the next step are `distance` behind."""
+    is positive then, and `limit` at the first of all. Those of the next step are `distance` behind, 0 if they are the same."""
 
     extent: vec.ExtentOp
     limit: int
@@ -89,7 +89,8 @@ def _rows(branch: scf.IfOp, counter: Expr, index: TileIndex) -> _Rows | None:
 
 
 def _moved(op: Rdma, rows: _Rows, counter: Expr, turns: int, index: TileIndex) -> int | None:
-    """How many bytes a load of rows that are not there is moved back, 0 if it is none of rows; None if that is not known."""
+    """How many bytes a load of rows that are not there is moved back: to those of the step before, or of another mesh row if all
+    steps have the same. 0 if it is none of rows; None if that is not known."""
     offset = op.field("offset")
     terms = index.terms(offset)
     if terms is None:
@@ -97,7 +98,7 @@ def _moved(op: Rdma, rows: _Rows, counter: Expr, turns: int, index: TileIndex) -
     each = terms.get(ROW, 0)
     if each and turns > 1 and terms.get(counter, 0) != each * rows.distance:
         return None
-    return each * (rows.distance if turns > 1 else rows.number)
+    return each * (rows.distance or rows.number)
 
 
 def _idle(branch: scf.IfOp, rows: _Rows) -> SSAValue:
