@@ -57,6 +57,10 @@ class Expansion:
         """The result of a new `stablehlo.<name>`."""
         return self.insert(stablehlo.OPS[name](operands, [type_], properties)).results[0]
 
+    def same(self, op: Operation, operands: Sequence[SSAValue], type_: Attribute) -> SSAValue:
+        """The one result of an op like another one, of other operands and of this type."""
+        return self.insert(type(op).create(operands=operands, result_types=[type_], properties=dict(op.properties))).results[0]
+
     def insert(self, new: Operation) -> Operation:
         """A new op, in its place."""
         new.attributes |= {k: v for k, v in self.op.attributes.items() if k == "loc"}

@@ -11,7 +11,7 @@ Where several counters are added up and blocks are all as large, the one loop go
 element %t div 4 of the other. Else there are loops around that of the blocks.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -75,9 +75,13 @@ class ContractionLoop:
         """Of a counter."""
         return loop_counters(self.ops[0])[number].hi + 1
 
+    def _others(self, counters: Container[int]) -> list[int]:
+        """The counters that the loop over blocks goes over too: those that nothing else counts."""
+        return [number for number in self.contraction.loops if number not in counters]
+
     def _blocks(self, sums: Sequence[SSAValue], counters: dict[int, SSAValue], block: Block) -> list[SSAValue]:
         lanes = self.contraction.lanes
-        others = [number for number in self.contraction.loops if number not in counters]
+        others = self._others(counters)
         blocks, rest = divmod(self.contraction.extent, lanes)
         turns = blocks * prod(map(self._turns, others)) - (rest == 0)
         if turns == 1:
@@ -118,7 +122,7 @@ class ContractionLoop:
             for arg in side.args:
                 arg.name_hint = "lane"
             own = counters | dict(zip(taps, side.args, strict=False))
-            own |= self._counters(side.args[-1], lanes, turn, [n for n in self.contraction.loops if n not in counters], side)
+            own |= self._counters(side.args[-1], lanes, turn, self._others(counters), side)
             (element,) = self.elements(dot, [own[i] for i in range(len(own))], side, (number,))
             side.add_op(YieldOp([element]))
             sides.append(side)

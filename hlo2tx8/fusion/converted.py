@@ -39,13 +39,13 @@ def is_converted_as_loaded(op: Operation, found: Sequence[CandidateUse]) -> bool
 def are_converted_alike(dot: Operation, other: Operation) -> bool:
     """May two products read the same rows in one loop, as far as they convert what they load? What is narrowed is so before tiles
     send it to each other, for one product; what is widened is so by each tile."""
-    types = [_types_in_memory(op) for op in (dot, other)]
-    return types[0] == types[1] and not any(map(_narrows, (*converted_operands(dot), *converted_operands(other))))
-
-
-def _types_in_memory(dot: Operation) -> list[Attribute]:
-    converted = converted_operands(dot)
-    return [tensor_type(unconverted(value) if value in converted else value).element_type for value in dot.operands]
+    types: list[list[Attribute]] = []
+    for op in (dot, other):
+        converted = converted_operands(op)
+        if any(map(_narrows, converted)):
+            return False
+        types.append([tensor_type(unconverted(value) if value in converted else value).element_type for value in op.operands])
+    return types[0] == types[1]
 
 
 def _narrows(value: SSAValue) -> bool:

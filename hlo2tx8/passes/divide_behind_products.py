@@ -28,7 +28,7 @@ from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.builders.rewrite_named import ops_named
 from hlo2tx8.dialects.vector_instructions import TF32_BITS, unconverted
 from hlo2tx8.hlo.lookup import attributes_of
-from hlo2tx8.hlo.ops.dot import numbers_of
+from hlo2tx8.hlo.ops.dot import numbers_of, places_in_result
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.notes import add_notes
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
@@ -104,8 +104,8 @@ class _Weights:
         wide = TensorType(f32, type_.get_shape())
         total = e.converted(e.converted(self.total.results[0], own), f32)
         spread = e.emit("broadcast_in_dim", [total], wide, broadcast_dimensions=int_array(self._places()))
-        product = e.insert(type(self.dot).create(operands=operands, result_types=[wide], properties=dict(self.dot.properties)))
-        e.replace(e.converted(e.emit("divide", [product.results[0], spread], wide), type_.element_type))
+        product = e.same(self.dot, operands, wide)
+        e.replace(e.converted(e.emit("divide", [product, spread], wide), type_.element_type))
 
     def _rounded(self) -> SSAValue:
         """The numerators with the bits of TF32, which the sum has from now on too."""
@@ -117,15 +117,9 @@ class _Weights:
 
     def _places(self) -> list[int]:
         """The dimensions of the dot's result that are those of the rows."""
-        numbers = numbers_of(attributes_of(self.dot))
-        batch = numbers[self.side]
-        first = len(batch)
-        if self.side:
-            left = shape_of(self.dot.operands[0])
-            first += len(left) - len(numbers[0]) - len(numbers[2])
-        kept = [dim for dim in range(len(shape_of(self.numerators))) if dim != self.joined]
-        free = [dim for dim in kept if dim not in batch]
-        return [batch.index(dim) if dim in batch else first + free.index(dim) for dim in kept]
+        ranks = [len(shape_of(value)) for value in self.dot.operands]
+        places = places_in_result(attributes_of(self.dot), ranks, self.side)
+        return [places[dim] for dim in sorted(places)]
 
 
 def _is_less_work(dot: Operation, side: int) -> bool:

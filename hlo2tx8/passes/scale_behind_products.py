@@ -25,7 +25,7 @@ from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.builders.rewrite_named import ops_named
 from hlo2tx8.dialects.vector_instructions import unconverted
 from hlo2tx8.hlo.lookup import attributes_of
-from hlo2tx8.hlo.ops.dot import numbers_of
+from hlo2tx8.hlo.ops.dot import numbers_of, places_in_result
 from hlo2tx8.hlo.types import DType, bit_width, is_float, is_integer, numpy_dtype
 from hlo2tx8.notes import add_notes
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
@@ -92,8 +92,8 @@ class _QuantizedWeights:
         wide = {own for own, size in zip(self.dimensions, shape, strict=True) if size > 1}
         e, type_, other = Expansion(self.dot), tensor_type(self.dot.results[0]), self.dot.operands[1 - self.side]
         if not wide & set(added):
-            result = TensorType(f32, type_.get_shape())
-            factors = self._spread(e, result, self._places(batch, added))
+            result, ranks = TensorType(f32, type_.get_shape()), [len(shape_of(value)) for value in self.dot.operands]
+            factors = self._spread(e, result, places_in_result(attributes_of(self.dot), ranks, self.side))
             scaled = e.emit("multiply", [self._product(e, other, result), factors], result)
             e.replace(e.converted(scaled, type_.element_type))
             return "come behind it"
@@ -109,17 +109,7 @@ class _QuantizedWeights:
         """That of the numbers and the other operand."""
         operands = [other, other]
         operands[self.side] = e.converted(self.numbers, tensor_type(self.dot.operands[self.side]).element_type)
-        made = type(self.dot).create(operands=operands, result_types=[type_], properties=dict(self.dot.properties))
-        return e.insert(made).results[0]
-
-    def _places(self, batch: tuple[int, ...], added: tuple[int, ...]) -> dict[int, int]:
-        """Where dimensions of the operand that are not added up are in the dot's result."""
-        first = len(batch)
-        if self.side:
-            numbers = numbers_of(attributes_of(self.dot))
-            first += len(shape_of(self.dot.operands[0])) - len(numbers[0]) - len(numbers[2])
-        free = [dim for dim in range(len(shape_of(self.numbers))) if dim not in (*batch, *added)]
-        return {dim: at for at, dim in enumerate(batch)} | {dim: first + at for at, dim in enumerate(free)}
+        return e.same(self.dot, operands, type_)
 
     def _spread(self, e: Expansion, type_: TensorType[Attribute], places: dict[int, int]) -> SSAValue:
         """The factors as large as a tensor in which dimensions of the operand have these places."""

@@ -290,14 +290,11 @@ def _deep(
     depths: Sequence[int] = DEPTHS,
 ) -> Iterator[list[Blocking]]:
     """The depths of panels of a box with which it fits: of each the ways to keep panels, the best first."""
-    unit, (rows, columns) = block_width(work.operand_bytes), sides_of(part, box)
-    if work.loops > 1 and work.depth < max(depths):
-        depths = sorted({*depths, work.depth})
+    rows, columns = sides_of(part, box)
+    if work.loops > 1:  # one loop over all of it has panels that are all as deep
+        depths = [depth for depth in sorted({*depths, min(work.depth, max(depths))}) if work.depth % depth == 0]
     for depth in depths:
-        is_whole = depth == work.depth and work.loops > 1
-        if depth > work.depth or (depth % unit and unit % depth and not is_whole) or (work.is_added_apart and depth > EXACT_DEPTH):
-            continue
-        if work.loops > 1 and work.depth % depth:
+        if depth > work.depth or (work.is_added_apart and depth > EXACT_DEPTH):
             continue
         if work.lines and not _is_convolved(part, work, box, depth):
             continue

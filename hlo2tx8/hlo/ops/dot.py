@@ -1,5 +1,6 @@
 """dot_general and dot: contraction at full precision."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -33,6 +34,15 @@ def numbers_of(attributes: Attributes) -> tuple[Dims, Dims, Dims, Dims]:
         tuple(numbers.lhs_contracting_dimensions),
         tuple(numbers.rhs_contracting_dimensions),
     )
+
+
+def places_in_result(attributes: Attributes, ranks: Sequence[int], side: int) -> dict[int, int]:
+    """Of each dimension of operand `side` that is not added up where it is in the result; `ranks` are those of the operands."""
+    numbers = numbers_of(attributes)
+    batch, added = numbers[side], numbers[2 + side]
+    free = [dim for dim in range(ranks[side]) if dim not in (*batch, *added)]
+    first = len(batch) + (ranks[0] - len(numbers[0]) - len(numbers[2]) if side else 0)
+    return {dim: at for at, dim in enumerate((*batch,))} | {dim: at for at, dim in enumerate(free, start=first)}
 
 
 def dot_general(attributes: Attributes, results: tuple[TensorLike, ...], a: Array, b: Array) -> Array:
