@@ -173,6 +173,43 @@ def converted() -> Iterator[Workload]:
     yield Workload("bf16 [8,2048] x scaled int8 [2048,8192]", lambda x, w, scale: x @ (w.astype(x.dtype) * scale), operands)
 
 
+def layer(x: jax.Array, weights: tuple[jax.Array, ...], size: int) -> jax.Array:
+    """A layer of a transformer, of sequences [batch, tokens, channels] with heads of that size."""
+    scale, shift, projections, out, scale2, shift2, up, bias, down = weights
+    batch, tokens = x.shape[:2]
+    made = normalized(x, scale, shift) @ projections
+    q, k, v = (t.reshape(batch, tokens, -1, size).swapaxes(1, 2).reshape(-1, tokens, size) for t in jnp.split(made, 3, -1))
+    mixed = attention(q, k, v, is_causal=True).reshape(batch, -1, tokens, size).swapaxes(1, 2)
+    x = x + mixed.reshape(x.shape) @ out
+    return x + jax.nn.gelu(normalized(x, scale2, shift2) @ up + bias) @ down
+
+
+def layers() -> Iterator[Workload]:
+    """Twelve layers whose weights lie together: one after the other, and as a scan, which should take as long."""
+    d = 768
+    shapes = [(d,), (d,), (d, 3 * d), (d, d), (d,), (d,), (d, 4 * d), (4 * d,), (4 * d, d)]
+
+    def scan(one: Callable[..., jax.Array], x: jax.Array, *weights: jax.Array) -> jax.Array:
+        return lax.scan(lambda x, own: (one(x, own), None), x, weights)[0]
+
+    def apart(one: Callable[..., jax.Array], x: jax.Array, *weights: jax.Array) -> jax.Array:
+        for number in range(12):
+            x = one(x, tuple(own[number] for own in weights))
+        return x
+
+    def mlp(x: jax.Array, own: tuple[jax.Array, ...]) -> jax.Array:
+        return x + jax.nn.gelu(x @ own[0]) @ own[1]
+
+    for dtype in (BF16, F32):
+        for form in (scan, apart):
+            few = array(8, d, dtype=dtype), array(12, d, 4 * d, dtype=dtype), array(12, 4 * d, d, dtype=dtype)
+            yield Workload(f"layers {form.__name__} {NAMES[dtype]} mlp of 8 tokens", partial(form, mlp), few)
+            for batch, tokens in ((8, 1), (1, 512)):
+                whole = array(batch, tokens, d, dtype=dtype), *(array(12, *shape, dtype=dtype) for shape in shapes)
+                name = f"layers {form.__name__} {NAMES[dtype]} {batch}x{tokens}"
+                yield Workload(name, partial(form, partial(layer, size=64)), whole)
+
+
 def convolutions() -> Iterator[Workload]:
     """Those of ResNet-50, and depthwise ones."""
     for batch in (8, 1):
@@ -340,7 +377,7 @@ def losses() -> Iterator[Workload]:
     yield Workload("gradient of the gates of 2 of 64 experts", gates, experts)
 
 
-GROUPS = (streaming, statistics, products, converted, convolutions, orders, gradients, recurrent, indexed, updates, losses)
+GROUPS = (streaming, statistics, products, converted, layers, convolutions, orders, gradients, recurrent, indexed, updates, losses)
 
 
 def measured(workload: Workload) -> tuple[float, str]:

@@ -20,6 +20,7 @@ from hlo2tx8.fusion.fuse_by_template import FuseByTemplatePass
 from hlo2tx8.fusion.group_fusions import GroupFusionsPass
 from hlo2tx8.fusion.place_fusions import PlaceFusionsPass
 from hlo2tx8.fusion.plan_fusions import PlanFusionsPass
+from hlo2tx8.fusion.view_slices import ViewSlicesPass
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
 from hlo2tx8.lower.dma.alternate_phases import AlternatePhasesPass
 from hlo2tx8.lower.dma.gather_rows import GatherRowsPass
@@ -177,6 +178,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(DivideBehindProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(SplitStatisticsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(SplitReductionsPass(), after=Level.HLO, is_optional=True),
+    Stage(ViewSlicesPass(), after=Level.FUSED, is_optional=True),
     Stage(PlanFusionsPass(), after=Level.FUSED),
     Stage(GroupFusionsPass(), after=Level.FUSED),
     Stage(PlaceFusionsPass(), after=Level.FUSED),

@@ -21,8 +21,20 @@ their regions hold launches, and may use values from outside. `launch.update` wr
 """
 
 from collections.abc import Sequence
+from math import prod
+from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, IntegerType, ModuleOp, StringAttr, SymbolRefAttr, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    i64,
+)
 from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -226,20 +238,74 @@ class UpdateOp(IRDLOperation):
 
 @irdl_op_definition
 class ViewOp(IRDLOperation):
-    """The elements of `tensor` in the same order under another shape: the result is the same buffer, and nothing is executed.
+    """Elements of `tensor` that follow each other, in the same order under another shape: the result lies in the same buffer, and
+    nothing is executed. They begin at element `offset` + the sum over k of `steps[k]` times start k, clamped to 0..rooms[k].
 
     %1 = launch.view %0 : tensor<8x4xf32> -> tensor<32xf32>
+    %3 = launch.view %0 at(%2 : tensor<i32>) {steps = array<i64: 4>, rooms = array<i64: 7>} : tensor<8x4xf32> -> tensor<4xf32>
     """
 
     name = "launch.view"
 
     tensor = operand_def()
+    starts = var_operand_def()
     result = result_def()
+    offset = opt_prop_def(IntegerAttr[IntegerType])
+    steps = opt_prop_def(DenseArrayBase[IntegerType])
+    rooms = opt_prop_def(DenseArrayBase[IntegerType])
 
-    assembly_format = "$tensor attr-dict `:` type($tensor) `->` type($result)"
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$tensor (`at` `(` $starts^ `:` type($starts) `)`)? attr-dict `:` type($tensor) `->` type($result)"
 
-    def __init__(self, tensor: SSAValue, result_type: Attribute) -> None:
-        super().__init__(operands=[tensor], result_types=[result_type])
+    def __init__(
+        self,
+        tensor: SSAValue,
+        result_type: Attribute,
+        starts: Sequence[SSAValue] = (),
+        offset: int = 0,
+        steps: Sequence[int] = (),
+        rooms: Sequence[int] = (),
+    ) -> None:
+        super().__init__(
+            operands=[tensor, starts],
+            result_types=[result_type],
+            properties={
+                "offset": IntegerAttr(offset, i64) if offset else None,
+                "steps": DenseArrayBase.from_list(i64, list(steps)) if starts else None,
+                "rooms": DenseArrayBase.from_list(i64, list(rooms)) if starts else None,
+            },
+        )
+
+    @property
+    def first(self) -> int:
+        """The element at which the view begins where all starts are 0."""
+        return self.offset.value.data if self.offset else 0
+
+    @property
+    def terms(self) -> tuple[tuple[SSAValue, int, int], ...]:
+        """Each start with its step and room."""
+        numbers = (of.get_values() if of else () for of in (self.steps, self.rooms))
+        return tuple(zip(self.starts, *numbers, strict=True))
+
+    @property
+    def is_whole(self) -> bool:
+        """Does it show all elements?"""
+        shown, tensor = self._sizes
+        return shown == tensor
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        """Elements of the result and of the tensor."""
+        types = (cast(TensorType[Attribute], value.type) for value in (self.result, self.tensor))
+        shown, tensor = (prod(type_.get_shape()) for type_ in types)
+        return shown, tensor
+
+    def verify_(self) -> None:
+        if {len(self.starts)} != {len(of.get_values() if of else ()) for of in (self.steps, self.rooms)}:
+            raise VerifyException(f"{self.name}: each start has a step and a room")
+        shown, tensor = self._sizes
+        if self.first + sum(step * room for _, step, room in self.terms) + shown > tensor:
+            raise VerifyException(f"{self.name}: it shows more than there is")
 
 
 LIBRARY = "library"

@@ -38,7 +38,7 @@ from hlo2tx8.fusion.build_group import dissolve
 from hlo2tx8.fusion.in_place import replaceable
 from hlo2tx8.fusion.library_epilogues import without_epilogue
 from hlo2tx8.fusion.take_apart import num_fusions, take_apart, take_apart_bands, take_apart_in_runs, take_off_projection
-from hlo2tx8.fusion.views import is_view
+from hlo2tx8.fusion.views import ViewPlace, view_place
 from hlo2tx8.hlo.fingerprint import fingerprint
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.module import program_functions
@@ -91,8 +91,8 @@ class EmitFusionsPass(ModulePass):
             self.watch(done / (done + len(pending)))
             done += 1
             group, fusion = pending.pop()
-            if isinstance(fusion, FusionOp) and is_view(fusion):
-                Rewriter.replace_op(fusion, ViewOp(fusion.operands[0], fusion.result_types[0]))
+            if (view := view_place(fusion)) is not None:
+                Rewriter.replace_op(fusion, _view(fusion, view))
                 notes.append(_said(What.VIEW, fusion))
                 continue
             key = fingerprint(fusion), num_tiles(fusion), fusion.code if isinstance(fusion, LibraryOp) else None
@@ -188,6 +188,11 @@ class EmitFusionsPass(ModulePass):
                 notes.append(f"{name}: halves of its products stay together: {error}")
                 return take_apart_in_runs(op, (inner[: len(inner) // 2], inner[len(inner) // 2 :]))
             return _dissolved(op, name, notes, str(error))
+
+
+def _view(fusion: Operation, place: ViewPlace) -> ViewOp:
+    tensor, *starts = fusion.operands
+    return ViewOp(tensor, fusion.results[0].type, starts, place.offset, place.steps, place.rooms)
 
 
 def _timed_parts(op: Operation) -> list[Operation]:

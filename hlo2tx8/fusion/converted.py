@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.dialects.vector_instructions import unconverted
 from hlo2tx8.fusion.candidate import CandidateUse
-from hlo2tx8.fusion.views import keeps_order
+from hlo2tx8.fusion.views import keeps_order, shows_elements
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.hlo.types import bit_width, is_float, is_integer, is_unsigned, numpy_dtype
 from hlo2tx8.partitioner.contraction import is_contraction, is_dot, why_not_on_engine
@@ -80,6 +80,6 @@ def _is_converted_by_vectors(value: SSAValue) -> bool:
 
 def _is_in_memory(value: SSAValue) -> bool:
     """Is a tensor there when the block begins, maybe in another shape?"""
-    while isinstance(owner := value.owner, Operation) and keeps_order(owner):
+    while isinstance(owner := value.owner, Operation) and (keeps_order(owner) or shows_elements(owner)):
         value = owner.operands[0]
     return isinstance(value, BlockArgument)

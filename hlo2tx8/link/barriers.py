@@ -16,6 +16,7 @@ from hlo2tx8.device.isa.kc_control import KcExit, KcFunction, KcLoop
 from hlo2tx8.device.program import Buffer, BufferUse
 from hlo2tx8.link.footprint import Footprint, SlotAccess, meets
 from hlo2tx8.lower.buffer_table import BufferLife
+from hlo2tx8.lower.encode.encode import ViewBase
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class LinkedCode:
     """Records with the buffers they use, numbered from 0, and the DDR bytes they access.
 
     `alone` are the records that tile 0 runs where no other tile has work, and `sources[i]` is the index in `records` of `alone[i]`.
-    `lives` says of a kernel's buffers when their places are theirs.
+    `lives` says of a kernel's buffers when their places are theirs, `bases` where arguments begin in their slots.
     """
 
     records: Sequence[Record]
@@ -33,6 +34,7 @@ class LinkedCode:
     alone: Sequence[Record] = ()
     sources: Sequence[int] = ()
     lives: Sequence[BufferLife] = ()
+    bases: tuple[tuple[int, ViewBase], ...] = ()
 
 
 @dataclass(eq=False)

@@ -17,12 +17,13 @@ from hlo2tx8.dialects.launch import UpdateOp
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.signature import port_of
 from hlo2tx8.link.assemble import code_of
-from hlo2tx8.link.barriers import LaunchWork, Nest, Piece
+from hlo2tx8.link.barriers import Call, LaunchWork, Nest, Piece, Scalars
 from hlo2tx8.link.boxes import Start, box_of, box_place, distances, read_starts, start_places, write_box
 from hlo2tx8.link.moves import Move, in_order
 from hlo2tx8.link.named import LinkerBuffer, table_of
-from hlo2tx8.link.records import copy_place, copy_slot, read_back, scalar_place
+from hlo2tx8.link.records import copy_place, copy_slot, read_back, scalar_place, written_by
 from hlo2tx8.link.slots import Slots
+from hlo2tx8.lower.encode.encode import ViewBase
 
 SELECTORS = {"bool": Format.PRED} | {f.name.lower(): f for f in KcLoadScalar.FORMATS}
 """Formats of what decides a branch or a place, by dtype name."""
@@ -36,17 +37,27 @@ class PieceBuilder:
     slots: Slots = field(default_factory=Slots)
     made: list[Piece] = field(default_factory=list[Piece])
     """Of the loop or branch that is being filled."""
+    held: dict[int, tuple[SSAValue, int]] = field(default_factory=dict[int, tuple[SSAValue, int]])
+    """Registers behind the last piece: each has that number, clamped to 0 up to that."""
 
     @contextmanager
     def nest(self, begin: Record, end: Record) -> Generator[None]:
         """A context: everything that is appended in it becomes the body of one loop or branch."""
         outer, self.made = self.made, []
+        self.held.clear()
         yield
+        self.held.clear()
         self.made = [*outer, Nest(begin, end, self.made)]
 
     def add(self, piece: Piece) -> None:
         """Append a piece."""
         self.made.append(piece)
+        if isinstance(piece, Call):
+            self.held.clear()
+        elif self.held:
+            records = piece.code.records if isinstance(piece, LaunchWork) else piece.records if isinstance(piece, Scalars) else ()
+            for number in written_by(records).intersection(self.held):
+                del self.held[number]
 
     def read_back(self, value: SSAValue, register: Register, op: Operation) -> None:
         """Append records that bring the scalar `value` into a register of the kernel core."""
@@ -94,6 +105,11 @@ class PieceBuilder:
             self.append(parts, "copy", op)
         for slot in held:
             self.slots.release(slot)
+
+    def copy_part(self, source: int, base: ViewBase, target: int, num_bytes: int, op: Operation) -> None:
+        """Append a copy of what begins there in a slot."""
+        records = copy_slot(source, target, num_bytes, 0, self.chip, origin_of(op), base)
+        self.append([(records, [copy_place(num_bytes, 0, self.chip)])], "copy", op)
 
     def update(self, op: UpdateOp, *, is_last_use: bool) -> None:
         """Append the records that write the box, and before them a copy of the old value if it is still needed."""

@@ -52,6 +52,13 @@ def viewed(value: SSAValue) -> SSAValue:
     return value
 
 
+def reshaped(value: SSAValue) -> SSAValue:
+    """The value that a view shows all of; itself if it is no such view."""
+    while isinstance(value.owner, ViewOp) and value.owner.is_whole:
+        value = value.owner.tensor
+    return value
+
+
 def _attributes(main: FuncOp, count: int) -> Sequence[Mapping[str, Attribute]]:
     entries = main.arg_attrs.data if main.arg_attrs is not None else ()
     return [entry.data for entry in entries] if len(entries) == count else ()
@@ -69,14 +76,14 @@ class _Main:
         """Of each value, the ops that read it or a view of it, themselves or in their regions, in order."""
         found: dict[SSAValue, list[Operation]] = {}
         for op in self.block.ops:
-            if not isinstance(op, ViewOp):
+            if not isinstance(op, ViewOp) or op.starts:
                 for value in dict.fromkeys(viewed(operand) for inner in op.walk() for operand in inner.operands):
                     found.setdefault(value, []).append(op)
         return found
 
     def is_in_place(self, value: SSAValue, argument: SSAValue) -> bool:
         """Is the value the argument, or computed over it by ops that read it for the last time?"""
-        value = viewed(value)
+        value = reshaped(value)
         if value is argument:
             return True
         maker = value.owner
@@ -101,5 +108,5 @@ class _Main:
     def is_replaced(self, old: SSAValue, maker: Operation) -> bool:
         """Is the op the last reader of a value, and does no other operand of it show the value?"""
         own = [operand for operand in maker.operands if viewed(operand) is viewed(old)]
-        is_elementwise = isinstance(maker, KernelOp) and maker.updates is None
+        is_elementwise = isinstance(maker, KernelOp) and maker.updates is None and all(reshaped(v) is reshaped(old) for v in own)
         return self.readers[viewed(old)][-1] is maker and (is_elementwise or len(own) == 1)

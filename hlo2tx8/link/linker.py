@@ -22,9 +22,10 @@ tiles have met at a barrier where it may read what another tile wrote: see `piec
 Copies are left out where the value is made in its place. What a function keeps is in slots of its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, SSAValue
@@ -43,7 +44,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcReturn,
 )
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp
-from hlo2tx8.errors import LevelError
+from hlo2tx8.errors import CompileError, LevelError
 from hlo2tx8.hlo.liveness import Liveness
 from hlo2tx8.hlo.placement import Rectangle
 from hlo2tx8.hlo.regions import captured, terminator_of
@@ -55,8 +56,12 @@ from hlo2tx8.link.place import PlacedStep, placed
 from hlo2tx8.link.records import meet
 from hlo2tx8.link.selectors import FOUND, NO_BRANCH, SELECTOR, in_range, is_selected
 from hlo2tx8.link.slots import Slots
-from hlo2tx8.lower.encode.encode import EncodedKernel
+from hlo2tx8.link.views import SlotViews, are_enough
+from hlo2tx8.lower.encode.encode import NO_BASES, EncodedKernel, ViewBase
 
+Bases: TypeAlias = Mapping[int, ViewBase]
+"""Where arguments begin in their slots, by number."""
+CodeKey: TypeAlias = tuple[str, Rectangle | None, tuple[tuple[int, ViewBase], ...]]
 FOREVER = (1 << 63) - 1
 TURN = Register(2)
 
@@ -76,10 +81,17 @@ class Linker:
     chip: Chip
     encoded: Mapping[str, EncodedKernel]
     pieces: PieceBuilder
-    codes: dict[tuple[str, Rectangle | None], LinkedCode] = field(default_factory=dict[tuple[str, "Rectangle | None"], LinkedCode])
+    encoded_at: Callable[[str, Bases], EncodedKernel]
+    """The same of kernels some of whose arguments do not begin where their slots do; KeyError of those whose records are given."""
+    codes: dict[CodeKey, LinkedCode] = field(default_factory=dict[CodeKey, LinkedCode])
     """Of the kernels that have been launched."""
     liveness: Liveness = field(default_factory=Liveness)
     functions: dict[str, LinkedFunction] = field(default_factory=dict[str, "LinkedFunction"])
+
+    @cached_property
+    def views(self) -> SlotViews:
+        """Those that do not begin where their slots do."""
+        return SlotViews(self.pieces)
 
     @property
     def slots(self) -> Slots:
@@ -133,7 +145,7 @@ class Linker:
                 case UpdateOp():
                     self.pieces.update(op, is_last_use=op.tensor in dying[op])
                 case ViewOp():
-                    self.slots.put(op.result, self.slots.of[op.tensor])
+                    self.views.add(op)
                 case _ if op is block.last_op:
                     return
                 case _ if op.name == "stablehlo.constant":
@@ -148,22 +160,40 @@ class Linker:
     def launch(self, op: KernelOp, dying: Sequence[SSAValue]) -> None:
         """Append a launch of the op's kernel; slots of the values `dying` may be reused for its results."""
         kernel = self.encoded[op.callee.string_value()]
-        operands = [self.slots.of[v] for v in op.operands]
         rectangle = Rectangle.of(op)
+        code, operands, temporary = self.with_views(op, rectangle)
         tiles = rectangle.tiles(self.chip.mesh) if rectangle is not None else ()
         numbers = op.replaces.get_values() if op.replaces and not tiles else ()  # others may read what a placed one overwrites
-        replaced = [op.operands[n] for n in numbers if op.operands[n] in dying]
+        replaced = [op.operands[n] for n in numbers if op.operands[n] in dying and op.operands[n] not in self.views.begins]
         results = self.updated(op, dying) or [self.slots.replace(v, replaced) for v in op.results]
-        temporary: list[int] = []
+        first = len(temporary)
         for type_ in kernel.scratch:
             temporary.append(self.slots.scratch(type_))
             self.slots.hold(temporary[-1])
-        numbers = (*operands, *results, *temporary)
-        code = self.code(op.callee.string_value(), rectangle)
+        numbers = (*operands, *results, *temporary[first:])
         footprint = code.footprint.renumbered(numbers)
         self.pieces.add(LaunchWork(code, footprint, numbers, op.callee.string_value(), origin_of(op), tiles=tiles))
         for slot in temporary:
             self.slots.release(slot)
+
+    def with_views(self, op: KernelOp, rectangle: Rectangle | None) -> tuple[LinkedCode, list[int], list[int]]:
+        """The code of an op's kernel, and its operands' slots, some of which are copies of views, which are held."""
+        name, shown = op.callee.string_value(), {v: self.views.begins[v] for v in op.operands if v in self.views.begins}
+        operands = [self.slots.of[v] for v in op.operands]
+        if not shown:
+            return self.code(name, rectangle), operands, []
+        if are_enough(shown.values()) and not shown.keys() & op.updated.values():
+            bases = dict(zip(shown, self.views.bases(list(shown.values()), op), strict=True))
+            try:
+                return self.code(name, rectangle, {n: bases[v] for n, v in enumerate(op.operands) if v in bases}), operands, []
+            except (CompileError, KeyError):  # it needs the registers itself, or its records are given
+                pass
+        copies: dict[SSAValue, int] = {}
+        for value, begin in shown.items():
+            copies[value] = self.slots.scratch(value.type)
+            self.slots.hold(copies[value])
+            self.views.copy(value, begin, copies[value], value, op)
+        return self.code(name, rectangle), [copies.get(v, self.slots.of[v]) for v in op.operands], list(copies.values())
 
     def updated(self, op: KernelOp, dying: Sequence[SSAValue]) -> list[int]:
         """The slots of a kernel's results that update operands, which are copied there where they are needed elsewhere; [] if they
@@ -177,14 +207,15 @@ class Linker:
         self.pieces.copy(moves, op)
         return [move.target for move in moves]
 
-    def code(self, name: str, tiles: Rectangle | None = None) -> LinkedCode:
-        """The code of the kernel of that name, on some tiles; each kernel is prepared once for them."""
-        if (name, tiles) not in self.codes:
-            kernel = self.encoded[name]
+    def code(self, name: str, tiles: Rectangle | None = None, bases: Bases = NO_BASES) -> LinkedCode:
+        """The code of the kernel of that name, on some tiles, with arguments that begin there; each is prepared once."""
+        key = name, tiles, tuple(bases.items())
+        if key not in self.codes:
+            kernel = self.encoded_at(name, bases) if bases else self.encoded[name]
             if tiles is not None:
                 kernel = placed(kernel, tiles, self.chip.mesh, own_records(kernel))
-            self.codes[name, tiles] = kernel_code(kernel, self.chip)
-        return self.codes[name, tiles]
+            self.codes[key] = replace(kernel_code(kernel, self.chip), bases=key[-1])
+        return self.codes[key]
 
     def loop(self, op: WhileOp | RepeatOp, dying: Sequence[SSAValue]) -> None:
         """Append a loop. Each loop variable has one slot, which holds its initial value first and then what the body yields."""

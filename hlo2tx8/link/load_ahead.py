@@ -30,8 +30,8 @@ from hlo2tx8.link.records import renumber
 from hlo2tx8.link.seams import Opening, Seam, number_of, opening_of, registers_of, seam_of, turns_of
 from hlo2tx8.lower.dma.allocate_spm import LiveRange, SpmRange, SpmSpace, place_all
 
-Moved = Callable[[str, Sequence[int]], LinkedCode]
-"""The code of a kernel by name, each of whose buffers lies so many bytes further."""
+Moved = Callable[[str, LinkedCode, Sequence[int]], LinkedCode]
+"""The code of a kernel by name, as it is, each of whose buffers lies so many bytes further."""
 BEFORE = LiveRange(-1, -1)
 """When the kernel before has not ended."""
 
@@ -75,7 +75,7 @@ class _Ahead:
         seam = seam_of(before.code) if opening.loads else None
         if seam is None:
             return
-        key = (work.name, tuple(opening.loads), seam.taken)
+        key = (work.name, work.code.bases, tuple(opening.loads), seam.taken)
         if key not in self.placed:
             self.placed[key] = self.place(work, opening, seam)
         found = self.placed[key]
@@ -85,7 +85,8 @@ class _Ahead:
         opening = opening_of(code, [slot not in self.written for slot in work.numbers])
         gone = frozenset(record for buffer in buffers for record in opening.loads.get(buffer, ()))
         guests = _needed(code.records[: opening.end], gone)
-        names = dict.fromkeys(r.number for i in guests for r in registers_of(code.records[i]) if r.number > 1)
+        held = {0, 1, *(number for _, base in code.bases for number, _ in base.terms)}
+        names = dict.fromkeys(r.number for i in guests for r in registers_of(code.records[i]) if r.number not in held)
         if len(names) > len(seam.free) or len(seam.loops) > len(seam.unused):
             return
         mapping = dict(zip(names, seam.free, strict=False))
@@ -113,7 +114,7 @@ class _Ahead:
                     return frozenset(loads), code
                 if any(record.kind is KcLoadScalar for record in code.records):
                     return None
-                return frozenset(loads), self.moved(work.name, far)
+                return frozenset(loads), self.moved(work.name, code, far)
             loads.remove(max(loads, key=lambda n: code.buffers[n].size_bytes * code.buffers[n].copies))
         return None
 

@@ -30,7 +30,8 @@ from hlo2tx8.lower.encode.encode import EncodedKernel, encode
 
 def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip) -> Program:
     """The program of a module whose kernels are encoded, for a chip whose SPM they fit."""
-    linker = Linker(chip, encoded, PieceBuilder(chip))
+    nested = kernels(module)
+    linker = Linker(chip, encoded, PieceBuilder(chip), lambda name, bases: encode(nested[name], bases=bases))
     slots = linker.slots
     function = find_main(module)
     main = function.body.block
@@ -44,11 +45,10 @@ def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip) -> 
     for callee in program_functions(module)[:-1]:
         linker.function(callee)
     linker.region(main, outputs)
-    nested = kernels(module)
 
-    def moved(name: str, far: Sequence[int]) -> LinkedCode:
-        kernel = encode(nested[name], far)
-        return replace(linker.code(name), records=own_records(kernel), buffers=kernel.buffers, uses=kernel.uses)
+    def moved(name: str, code: LinkedCode, far: Sequence[int]) -> LinkedCode:
+        kernel = encode(nested[name], far, dict(code.bases))
+        return replace(code, records=own_records(kernel), buffers=kernel.buffers, uses=kernel.uses)
 
     change = partial(load_ahead, chip=chip, moved=moved)
     program = _program(linker.pieces.made, chip, tuple(slots.table), tuple(slots.constants), change)

@@ -28,13 +28,17 @@ from hlo2tx8.device.isa.kc_control import (
 )
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.link.named import LinkerBuffer
+from hlo2tx8.lower.encode.encode import ViewBase
 
 QUEUES = sum(1 << engine for engine in Engine if engine is not Engine.KC)
 ZERO, TILE = map(Register, range(2))
 """Registers that nobody writes: 0, and the tile's number."""
-BEGIN, COUNT, AT, OFFSET, PIECE, ADDRESS, FLAG = map(Register, range(2, 9))
-"""Of a copy: the tile's first byte and number of bytes; of a piece: its place in them, in the slot, its bytes, its SPM address."""
+BEGIN, COUNT, AT, OFFSET, PIECE, ADDRESS, FLAG, BASE = map(Register, range(2, 10))
+"""Of a copy: the tile's first byte and number of bytes; of a piece: its place in them, in the slot, its bytes, its SPM address; is
+there anything to do; where the piece is in the slot that is read."""
 
+AT_BEGIN = ViewBase(0)
+"""What begins where its slot does."""
 SMALL_BYTES = 4096
 PIECE_BYTES = 1 << 18
 GRAIN_BYTES = 256
@@ -46,9 +50,11 @@ def meet() -> tuple[Record, Record]:
     return Record(KcWait, {"engines": QUEUES}), Record(KcBarrier)
 
 
-def copy_slot(source: int, target: int, num_bytes: int, number: int, chip: Chip, origin: str = "") -> Iterator[Record]:
-    """Records that copy a value of `num_bytes` from slot to slot, shared out over the tiles; `number` counts the copies since the
-    last barrier.
+def copy_slot(
+    source: int, target: int, num_bytes: int, number: int, chip: Chip, origin: str = "", base: ViewBase = AT_BEGIN
+) -> Iterator[Record]:
+    """Records that copy a value of `num_bytes` from slot to slot, where it begins at `base`, shared out over the tiles; `number`
+    counts the copies since the last barrier.
     """
     if num_bytes == 0:
         return
@@ -57,9 +63,18 @@ def copy_slot(source: int, target: int, num_bytes: int, number: int, chip: Chip,
     start = chip.spm_allocation_start
 
     def move(address: Operand, offset: Operand, count: Operand) -> Iterator[Record]:
-        common = {"offset": offset, "count": count}
-        yield Record(Rdma, {"dst": address, "slot": source, **common}, Format.UINT8, origin=origin)
-        yield Record(Wdma, {"src": address, "slot": target, **common}, Format.UINT8, origin=origin)
+        begin = offset
+        if base.terms or (base.offset and isinstance(offset, Register)):
+            terms = [*((Register(n), factor) for n, factor in base.terms), *([(offset, 1)] if isinstance(offset, Register) else [])]
+            fields: dict[str, Operand] = {"rd": BASE, "c": base.offset}
+            for k, (register, factor) in enumerate(terms, 1):
+                fields |= {f"r{k}": register, f"k{k}": factor}
+            yield Record(KcAffine, fields)
+            begin = BASE
+        elif isinstance(offset, int):
+            begin = offset + base.offset
+        yield Record(Rdma, {"dst": address, "slot": source, "offset": begin, "count": count}, Format.UINT8, origin=origin)
+        yield Record(Wdma, {"src": address, "slot": target, "offset": offset, "count": count}, Format.UINT8, origin=origin)
 
     if num_tiles < chip.tiles:
         yield Record(KcLess, {"rd": FLAG, "a": TILE, "b": num_tiles})
@@ -116,3 +131,9 @@ def renumber(record: Record, slots: Sequence[int]) -> Record:
         return record
     changed = {name: slots[number] for name in names if isinstance(number := record.fields[name], int)}
     return replace(record, fields={**record.fields, **changed})
+
+
+def written_by(records: Sequence[Record]) -> set[int]:
+    """The numbers of the registers that records write."""
+    written = (record.fields["rd"] for record in records if "rd" in record.fields)
+    return {operand.number if isinstance(operand, Register) else operand for operand in written}

@@ -20,6 +20,10 @@ from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import KcAffine, KcEndIf, KcIf, KcLoop, KcWait
 from hlo2tx8.device.isa.lsu import Rdma, TdmaMemset
 from hlo2tx8.link.barriers import LinkedCode
+from hlo2tx8.lower.encode.registers import FIRST_FREE_REGISTER, FIRST_VIEW_REGISTER, VIEW_REGISTERS
+
+FREE_REGISTERS = tuple(n for n in range(FIRST_FREE_REGISTER, NUM_REGISTERS) if not 0 <= n - FIRST_VIEW_REGISTER < VIEW_REGISTERS)
+"""Those that say nothing about later kernels."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +98,12 @@ def seam_of(code: LinkedCode) -> Seam | None:
             at = ends[begin] + 1
             break
         loops.append(begin)
-    unused = _unused(records, range(2, NUM_REGISTERS))
+    unused = _unused(records, FREE_REGISTERS)
     if len(loops) > len(unused):
         at, loops = ends[loops[0]] + 1, []
     own = unused[: len(loops)]
     counters = {number for i in loops for number in (number_of(records[i].fields["rd"]), *own)}
-    free = _unused(records[at:], [n for n in range(2, NUM_REGISTERS) if n not in counters])
+    free = _unused(records[at:], [n for n in FREE_REGISTERS if n not in counters])
     late = [use.buffer for use in code.uses if use.record >= at or records[use.record].kind.ENGINE is Engine.DTE]
     taken = sorted((code.buffers[n].address, code.buffers[n].end) for n in dict.fromkeys(late))
     return Seam(at, tuple(loops), _merged(taken), free, own)

@@ -17,7 +17,7 @@ from hlo2tx8.device.program import Slot, SlotKind
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp
 from hlo2tx8.hlo.signature import port_of
-from hlo2tx8.link.donation import viewed
+from hlo2tx8.link.donation import reshaped
 
 
 def _in_place(op: Operation) -> Sequence[tuple[SSAValue, SSAValue]]:
@@ -39,7 +39,8 @@ MAKERS = (KernelOp, WhileOp, RepeatOp, CaseOp, CallOp, UpdateOp)
 
 @dataclass
 class Slots:
-    """The DDR slots of a program while it is linked; `of` maps each value placed so far to its slot."""
+    """The DDR slots of a program while it is linked; `of` maps each value placed so far to its slot; `read_with`
+    has the slots of numbers that say where in it a view begins."""
 
     table: list[Slot] = field(default_factory=list[Slot])
     constants: list[npt.NDArray[Any]] = field(default_factory=list[npt.NDArray[Any]])
@@ -47,6 +48,7 @@ class Slots:
     alive: dict[int, dict[SSAValue, None]] = field(default_factory=dict[int, dict[SSAValue, None]])
     holders: dict[int, int] = field(default_factory=dict[int, int])
     wanted: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    read_with: dict[SSAValue, Sequence[int]] = field(default_factory=dict[SSAValue, Sequence[int]])
 
     def add(self, kind: SlotKind, index: int, type_: Attribute, takes_over: int | None = None) -> int:
         """Make a new slot for a tensor of that type, and return its number; an output may take over the memory of an input."""
@@ -67,11 +69,19 @@ class Slots:
         self.of[value] = slot
         self.alive.setdefault(slot, {})[value] = None
 
+    def show(self, value: SSAValue, slot: int, starts: Sequence[int]) -> None:
+        """Note that a view lies in that slot, and that numbers in the slots `starts` are needed as long as it is."""
+        self.put(value, slot)
+        self.read_with[value] = starts
+        for start in starts:
+            self.alive.setdefault(start, {})[value] = None
+
     def end(self, values: "list[SSAValue]") -> None:
         """Note that these values are not read any more, so that their slots become free."""
         for value in values:
-            if value in self.of:
-                self.alive[self.of[value]].pop(value, None)
+            for slot in (self.of.get(value), *self.read_with.get(value, ())):
+                if slot is not None:
+                    self.alive[slot].pop(value, None)
 
     def hold(self, slot: int) -> None:
         """Keep a slot from being given to other values, even while no value in it is needed; `release` ends that."""
@@ -143,7 +153,7 @@ class Slots:
         slots.
         """
         assert block.last_op is not None
-        for value, slot in zip(map(viewed, block.last_op.operands), slots, strict=True):
+        for value, slot in zip(map(reshaped, block.last_op.operands), slots, strict=True):
             if isinstance(value.owner, MAKERS) and value.owner.parent is block:
                 self.wanted.setdefault(value, slot)
         for op in reversed(tuple(block.ops)):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -188,7 +189,7 @@ def _run_block(
             case UpdateOp():
                 results = [dynamic_update_slice({}, (), *operands)]
             case ViewOp():
-                results = [operands[0].reshape(port_of(op.result.type).shape)]
+                results = [_shown(op, operands)]
             case _ if op.name == "stablehlo.constant":
                 port = port_of(op.results[0].type)
                 results = [np.broadcast_to(np.asarray(decode_attributes(op)["value"]), port.shape)]
@@ -196,3 +197,13 @@ def _run_block(
                 raise LevelError("E1006", f"{op.name} in @main below FUSED")
         values.update(zip(op.results, results, strict=True))
     raise LevelError("E1006", "a block of @main does not return")
+
+
+def _shown(op: ViewOp, operands: Sequence[Array]) -> Array:
+    """The elements that a view shows."""
+    from hlo2tx8.hlo.ops.indexed import clamped
+
+    shape = port_of(op.result.type).shape
+    starts = (clamped(np.asarray(start), room).item() * step for start, (_, step, room) in zip(operands[1:], op.terms, strict=True))
+    first = op.first + sum(starts)
+    return operands[0].reshape(-1)[first : first + prod(shape)].reshape(shape)

@@ -47,3 +47,101 @@ def test_state_of_loops() -> None:
 
 def test_branches() -> None:
     check(lambda x: lax.cond(x[0, 0] > 0, lambda x: (x @ W).reshape(96), lambda x: x.reshape(96), x), X)
+
+
+# ------------------------------------------------------------------------------------------------------ parts of a tensor
+
+ALL = np.stack([np.roll(np.eye(24, dtype=np.float32), n, axis=0) for n in range(5)])
+"""Weights of layers: products by them are exact."""
+
+
+def layer(w: Any, i: Any) -> Any:
+    return lax.dynamic_index_in_dim(w, i, 0, keepdims=False)
+
+
+def launches(function: Any, *arrays: Any) -> list[str]:
+    text = jax.jit(function).lower(*arrays).as_text()
+    return [launch.name for launch in hlo2tx8.compile(text).program.launches]
+
+
+def test_a_scan_copies_no_weights() -> None:
+    def scanned(x: Any, w: Any) -> Any:
+        return lax.scan(lambda x, w: (x @ w - 1, None), x, w)[0]
+
+    def unrolled(x: Any, w: Any) -> Any:
+        for n in range(5):
+            x = x @ w[n] - 1
+        return x
+
+    assert launches(scanned, X, ALL) == ["copy", "subtract_fusion", "add_fusion", "copy"]
+    assert launches(unrolled, X, ALL) == ["group"]
+    check(scanned, X, ALL)
+    check(unrolled, X, ALL)
+
+
+def test_numbers_out_of_range() -> None:
+    for dtype in (np.int8, np.int32, np.uint8, np.int64):
+        for i in (-3, -1, 0, 4, 9) if dtype is not np.uint8 else (0, 4, 200):
+            check(lambda x, w, i: x @ lax.dynamic_slice(w, (i, 0 * i, 0 * i), (1, 24, 24))[0], X, ALL, np.array(i, dtype))
+
+
+def test_more_numbers_than_registers() -> None:
+    def f(x: Any, w: Any, i: Any) -> Any:
+        return sum(layer(w, j)[:4] * (n + 1) for n, j in enumerate(i)) + x
+
+    check(f, X, ALL, np.array([4, 1, 0, 3, 2], np.int32))
+
+
+def test_two_numbers_say_where() -> None:
+    def f(x: Any, w: Any, i: Any) -> Any:
+        return x @ lax.dynamic_slice(w.reshape(5, 2, 12, 24), (i, i - 2, 0 * i, 0 * i), (1, 1, 12, 24)).reshape(24, 12)
+
+    check(f, X, ALL, np.int32(2))
+    check(f, X, ALL, np.int32(3))
+
+
+def test_parts_of_parts() -> None:
+    def f(x: Any, w: Any, i: Any) -> Any:
+        part = layer(w, i)
+        return part[2] + x[0], part.reshape(2, 12, 24)[1], x @ part, layer(part, i + 1)
+
+    check(f, X, ALL, np.int32(3))
+
+
+def test_parts_in_inner_loops_and_branches() -> None:
+    def f(x: Any, w: Any, n: Any) -> Any:
+        def outer(i: Any, x: Any) -> Any:
+            own = layer(w, i)
+            x = lax.fori_loop(0, n, lambda j, x: x @ own + layer(w, j)[:4], x)
+            return lax.cond(i > 1, lambda: x @ own, lambda: x + layer(w, i + n)[4:8])
+
+        return lax.fori_loop(0, 4, outer, x)
+
+    check(f, X, ALL, np.int32(2))
+    check(f, X, ALL, np.int32(0))
+
+
+def test_what_is_also_written() -> None:
+    def f(x: Any, w: Any) -> Any:
+        def turn(state: Any, i: Any) -> Any:
+            x, w = state
+            old = layer(w, i)
+            w = lax.dynamic_update_index_in_dim(w, old.T, i, 0)
+            return (x @ old + layer(w, i)[:4], w), old[0]
+
+        return lax.scan(turn, (x, w), np.arange(5))
+
+    check(f, X, ALL)
+
+
+def test_parts_that_are_given_on() -> None:
+    def f(x: Any, w: Any, i: Any) -> Any:
+        part = layer(w, i)
+        return (
+            part,
+            x @ part,
+            lax.fori_loop(0, 2, lambda _, a: a @ a, part),
+            lax.dynamic_update_slice(w, part[None] * 2, (0 * i, i, i)),
+        )
+
+    check(f, X, ALL, np.int32(1))

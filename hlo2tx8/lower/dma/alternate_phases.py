@@ -69,9 +69,10 @@ def _alternate(block: Block, parts: int) -> None:
 
 
 def _filled(block: Block, loops: Sequence[Operation]) -> list[Operation]:
-    """The buffers in front of the loops, and what fills them, but for those of loops before these."""
-    before = [op for op in block.ops if isinstance(op, scf.ForOp) and op not in loops]
-    theirs = {value for loop in before for op in nested_ops(loop) for value in op.operands}
+    """The buffers in front of the loops, and what fills them, but for those that something else reads: loops before these, scalars
+    that say where they read."""
+    others = [op for op in block.ops if op not in loops and not isinstance(op, Instruction)]
+    theirs = {value for other in others for op in nested_ops(other) for value in op.operands}
     found = [op for op in block.ops if isinstance(op, spm.AllocOp | Instruction)]
     for op in reversed(found):
         if isinstance(op, Instruction) and not theirs.isdisjoint(op.operands):

@@ -4,8 +4,9 @@ Index values are kept as linear forms over registers and cost an instruction onl
 refer to the kernel's arguments, then its scratch tensors, in order; the program maps them to its own slots.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType
@@ -38,6 +39,7 @@ from hlo2tx8.indexing import Add, Const, Dim, Expr, FloorDiv, Mod, Mul, Sym
 from hlo2tx8.lower.buffer_table import BufferLife, buffers_of, lives_of, uses_of
 from hlo2tx8.lower.element_format import format_of
 from hlo2tx8.lower.encode.registers import (
+    FIRST_VIEW_REGISTER,
     NUM_REGISTERS,
     PLACING_REGISTERS,
     TILE_REGISTER,
@@ -49,6 +51,17 @@ from hlo2tx8.lower.encode.registers import (
 NUM_AFFINE_TERMS = 4
 REMEMBERED_FORMS = (1 << 30, 24, 8, 0)
 """Per region, one attempt after the other: as many as fit into the registers."""
+
+
+@dataclass(frozen=True)
+class ViewBase:
+    """Where an argument begins in its slot: `offset` bytes, and of each term the number in a register times a factor."""
+
+    offset: int
+    terms: tuple[tuple[int, int], ...] = ()
+
+
+NO_BASES: Mapping[int, ViewBase] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -64,15 +77,19 @@ class EncodedKernel:
     lives: tuple[BufferLife, ...] = ()
 
 
-def encode(module: ModuleOp, moved: Sequence[int] = ()) -> EncodedKernel:
-    """The records of a kernel module whose buffers have addresses, each so many bytes further as `moved` says."""
+def encode(module: ModuleOp, moved: Sequence[int] = (), bases: Mapping[int, ViewBase] = NO_BASES) -> EncodedKernel:
+    """The records of a kernel module whose buffers have addresses, each so many bytes further as `moved` says; arguments of which
+    `bases` has the numbers begin there in their slots."""
     functions = defined_functions(module)
     if len(functions) != 1:
         raise CompileError("E3103", f"a kernel has one function at this level, not {len(functions)}")
     body = functions[0].body.block
     num_registers = NUM_REGISTERS - PLACING_REGISTERS if xla.PART in module.attributes else NUM_REGISTERS
+    if any(base.terms for base in bases.values()):
+        num_registers = FIRST_VIEW_REGISTER
+    forms = {number: LinearForm(base.offset, tuple((-n, factor) for n, factor in base.terms)) for number, base in bases.items()}
     for most_copies in REMEMBERED_FORMS:
-        encoder = _Encoder({a: i for i, a in enumerate(body.args)}, ValueNumbering(most_copies), moved)
+        encoder = _Encoder({a: i for i, a in enumerate(body.args)}, ValueNumbering(most_copies), moved, forms)
         encoder.block(body)
         records = allocate_registers(encoder.records, num_registers)
         if records is not None:
@@ -95,6 +112,7 @@ class _Encoder:
     slots: dict[SSAValue, int]
     values: ValueNumbering
     moved: Sequence[int] = ()
+    bases: Mapping[int, LinearForm] = field(default_factory=dict[int, LinearForm])
     records: list[Record] = field(default_factory=list[Record])
     forms: dict[SSAValue, LinearForm] = field(default_factory=dict[SSAValue, LinearForm])
     scratch: list[TensorType[Attribute]] = field(default_factory=list[TensorType[Attribute]])
@@ -278,7 +296,11 @@ class _Encoder:
 
     def _instruction(self, op: Instruction) -> None:
         moved = {op.FIELDS[use.operand].name: self.moved[use.buffer] for use in uses_of(op, 0)} if self.moved else {}
-        resolved = {name: self._field(value, moved.get(name, 0)) for name, value in op.values().items()}
+        values = op.values()
+        further = {name: LinearForm(far) for name, far in moved.items()}
+        if self.bases and isinstance(slot := values.get("slot"), SSAValue) and self.slots[slot] in self.bases:
+            further["offset"] = self.bases[self.slots[slot]]
+        resolved = {name: self._field(value, further.get(name)) for name, value in values.items()}
         self.uses += uses_of(op, len(self.records))
         fmt2 = op.fmt2 if op.FORMATS2 else Format.INT8
         self.records.append(Record(type(op), resolved, op.fmt, fmt2, op.rounding, op.origin))
@@ -286,9 +308,9 @@ class _Encoder:
             # What is cut here is timed by itself if no register lives on.
             self.values.forget()
 
-    def _field(self, value: int | SSAValue, moved: int) -> Operand:
-        if isinstance(value, int):
-            return value
-        if value in self.slots:
+    def _field(self, value: int | SSAValue, further: LinearForm | None) -> Operand:
+        if isinstance(value, SSAValue) and value in self.slots:
             return self.slots[value]
-        return self._operand(self.forms[value] + LinearForm(moved))
+        if further is None:
+            return value if isinstance(value, int) else self._operand(self.forms[value])
+        return self._operand((LinearForm(value) if isinstance(value, int) else self.forms[value]) + further)

@@ -11,6 +11,9 @@ TILE_REGISTER = 1
 FIRST_FREE_REGISTER = 2
 PLACING_REGISTERS = 5
 """The last ones, which kernels for some tiles leave to what places them."""
+VIEW_REGISTERS = 3
+FIRST_VIEW_REGISTER = NUM_REGISTERS - PLACING_REGISTERS - VIEW_REGISTERS
+"""Those before, which say where views begin; a kernel that reads no view may use them."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,8 @@ def allocate_registers(records: Sequence[Record], end_of_registers: int = NUM_RE
     """The records with registers for their values, which share one where they are not alive together; None if there are too few
     before the end.
 
-    A value is alive from its first record to the last that names it; one from outside of a loop to the end of that loop.
+    A value is alive from its first record to the last that names it; one from outside of a loop to the end of that loop. Number -n
+    stands for register n, which somebody else writes.
     """
     begin, end = _live_ranges(records)
     dying: dict[int, list[int]] = {}
@@ -115,6 +119,7 @@ def allocate_registers(records: Sequence[Record], end_of_registers: int = NUM_RE
         dying.setdefault(last, []).append(number)
     free = list(range(end_of_registers - 1, FIRST_FREE_REGISTER - 1, -1))
     places = {register: register for register in range(FIRST_FREE_REGISTER)}
+    places |= {-register: register for register in range(FIRST_VIEW_REGISTER, FIRST_VIEW_REGISTER + VIEW_REGISTERS)}
     starting = {at: number for number, at in begin.items()}
     renamed: list[Record] = []
     for at, record in enumerate(records):
