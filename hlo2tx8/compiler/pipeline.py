@@ -99,6 +99,7 @@ from hlo2tx8.passes.scale_behind_products import ScaleBehindProductsPass
 from hlo2tx8.passes.simplify_combiners import SimplifyCombinersPass
 from hlo2tx8.passes.simplify_control import SimplifyControlPass
 from hlo2tx8.passes.simplify_hlo import SimplifyHloPass
+from hlo2tx8.passes.split_projections import SplitProjectionsPass
 from hlo2tx8.passes.split_reductions import SplitReductionsPass
 from hlo2tx8.passes.split_statistics import SplitStatisticsPass
 from hlo2tx8.passes.widen_narrow_types import WidenNarrowTypesPass
@@ -164,6 +165,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(SimplifyControlPass(), after=Level.HLO),
     Stage(HoistInvariantsPass(), after=Level.HLO, is_optional=True),
     Stage(HoistSlicedProductsPass(), after=Level.HLO, is_optional=True),
+    Stage(SplitProjectionsPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandComplexPass(), after=Level.HLO),
     Stage(DropUnitDimensionsPass(), after=Level.HLO, is_optional=True),
     Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),

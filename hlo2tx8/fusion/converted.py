@@ -1,4 +1,4 @@
-"""What a product converts as it loads it: weights that are of another type in memory, as those of quantized models.
+"""What a product reads of memory as it loads it: parts of weights, and weights of another type there, as of quantized models.
 
     %w = convert %q              [2048, 8192] i8 -> bf16
     %y = dot_general %x, %w      one fusion: each panel of %q is converted in the scratchpad
@@ -34,6 +34,15 @@ def is_converted_as_loaded(op: Operation, found: Sequence[CandidateUse]) -> bool
     (use,) = op.results[0].uses
     dot = use.operation
     return dot in found[0].candidate.members and is_contraction(dot) and dot.operands[use.index] in converted_operands(dot)
+
+
+def is_read_by_product(op: Operation, found: Sequence[CandidateUse]) -> bool:
+    """Is an instruction a part of what is in memory that one product reads, which can load it from there?"""
+    if len(found) != 1 or not op.results[0].has_one_use():
+        return False
+    (use,) = op.results[0].uses
+    dot = use.operation
+    return dot in found[0].candidate.members and is_dot(dot) and _is_in_memory(op.operands[0])
 
 
 def are_converted_alike(dot: Operation, other: Operation) -> bool:

@@ -30,7 +30,7 @@ from hlo2tx8.fusion.candidate import (
     reads_once,
     row_operand_maps,
 )
-from hlo2tx8.fusion.converted import is_converted_as_loaded
+from hlo2tx8.fusion.converted import is_converted_as_loaded, is_read_by_product
 from hlo2tx8.fusion.epilogues import contraction_in, ends_product, why_no_epilogue
 from hlo2tx8.fusion.fitting_rows import first_of_too_many
 from hlo2tx8.fusion.index_truths import is_of_index
@@ -129,6 +129,9 @@ class _CandidateWalk:
             self._copy_into(op, inside)
             if len(inside) < len(found):
                 self._start(op, [use for use in found if not _is_at_index(use)], "read as a whole", is_loop=True)
+        elif self._is_part_of_memory(op) and is_read_by_product(op, found):
+            self._decide(What.JOINS, op, found[0].candidate.name, "read where it is", self.costs.saved(op, 1, 1))
+            self._read_in_memory(op, found[0].candidate)
         elif self._is_part_of_memory(op) and (inside := self._readers_of_part(op, found)):
             self._copy_into(op, inside)
             if others := [use for use in found if use not in inside]:

@@ -154,7 +154,11 @@ def _num_slots(panels: Panels, space: SpmSpace, saved_bytes: int) -> dict[PanelS
     panel = sum(sizes.values()) - apart + sum(moved.values())
     for group in groups_of(panels):
         size = sum(sizes[side] for side in group)
-        slots = min(MOST_SLOTS, (left - size * panels.num_panels) // (panel - size))
+        beside = left - size * panels.num_panels
+        if panel > size:
+            slots = min(MOST_SLOTS, beside // (panel - size))
+        else:  # all other panels are split, and have room
+            slots = SPLIT_SLOTS if beside >= 0 else 0
         if panels.num_panels >= LEAST_SLOTS and slots >= LEAST_SLOTS:
             return {own: panels.num_panels if own in group else slots for own in panels.sides}
     return dict.fromkeys(panels.sides, min(SPLIT_SLOTS if apart else MOST_SLOTS, left // panel))
