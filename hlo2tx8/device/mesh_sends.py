@@ -3,6 +3,9 @@
 A multicast from the middle of a line puts all of its bytes on the links of both directions. Two tiles at the ends that send a half
 each put a half on each. Rows and columns have links of their own, but a tile at a corner of the mesh sends halves of both, one
 after the other: so it pays where one of the sides is much larger.
+
+Where a tile makes parts of what it has loaded, and sends those, the vector engine is what counts. Then two tiles of each line, with
+one in between, have a half each, so that no tile has a half of both sides.
 """
 
 from collections.abc import Sequence
@@ -23,6 +26,11 @@ def send_cycles(sides: Sequence[float], transfers: int, rates: Rates, *, in_halv
     if in_halves:
         return len(sides) * transfers * rates.link_start + sum(sides) / 2 / rates.link
     return transfers * rates.link_start + max(sides) / rates.link
+
+
+def is_split_in_halves(rates: Rates) -> bool:
+    """Has each line of tiles two of its own, which make parts of a half each of what they load?"""
+    return rates.mesh_rows % 2 == rates.mesh_columns % 2 == 0
 
 
 def is_sent_in_halves(sides: Sequence[float], rates: Rates, *, few_slots: bool = False) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import ceil, prod
 
-from hlo2tx8.device.mesh_sends import is_sent_in_halves, send_cycles
+from hlo2tx8.device.mesh_sends import is_sent_in_halves, is_split_in_halves, send_cycles
 from hlo2tx8.device.rates import Rates, block_width
 from hlo2tx8.schedule.contraction_split import (
     BLOCK,
@@ -110,11 +110,12 @@ def mesh_cycles(
         sending, loaded = loaded, [side for side in loaded if side or not (work.rows_stay or work.has_rows)]
         shared = sum(read[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr + own / rates.ddr
         most = max((read[side] for side in loaded), default=0)
-        load = rates.transfer_start + max(most / (2 if in_halves else 1) / rates.transfer, shared)
+        loading = 2 if in_halves else num_splitting(work, rates)
+        load = rates.transfer_start + max(most / loading / rates.transfer, shared)
         kinds = [sent[side] if side in sending else 0.0 for side in (0, 1)]
         send = around + _sent_in_turn(kinds, work, rates, depth, in_halves=in_halves)
         send += (work.column_operands - 1) * rates.link_start if 1 in loaded else 0
-        split = work.split_passes * (most / rates.vector + rates.vector_pass)
+        split = work.split_passes * (most / num_splitting(work, rates) / rates.vector + rates.vector_pass)
         narrowing, widening = _conversion_cycles(sides, loaded, work, rates)
         split += narrowing
         if work.is_added_apart:
@@ -148,6 +149,11 @@ def mesh_cycles(
     late = _made_late(work, rates, depth, turns)
     pace = Pace(alone, of_others[0], after, start, end, num_steps, steps_alike(part, rates, box)[0], late)
     return alone + (num_first - 1) * first + (num_steps - num_first) * of_others[1] + start + end + between, pace
+
+
+def num_splitting(work: ContractionWork, rates: Rates) -> int:
+    """How many tiles of a line make a part each of what all multiply."""
+    return 2 if work.parts > 1 and is_split_in_halves(rates) else 1
 
 
 def _with_tail(

@@ -38,6 +38,7 @@ from hlo2tx8.schedule.mesh_estimate import (
     is_in_sets,
     is_interleaved,
     mesh_cycles,
+    num_splitting,
     num_steps_of,
     panel_bytes,
     read_bytes,
@@ -85,7 +86,7 @@ def shared_blockings(
     """
     if work.is_per_channel or work.is_backward or part.column < 0 or part.inner != BLOCK:
         return []
-    if work.parts > 1 and (work.lines or tail is not None):
+    if work.parts > 1 and work.lines:
         return []
     if tail is not None and any(role == "column" and dim != part.column for dim, role in enumerate(part.roles)):
         return []
@@ -313,7 +314,8 @@ def _deep(
         kept += SPLIT_LOADS * sum(size for size, is_first in zip(read, work.is_narrowed, strict=True) if is_first)
         sides = [size + own * (own < size) for size, own in zip(sides, read, strict=True)]  # each tile widens what comes
         if work.parts > 1:
-            kept += rows * columns * SUM_BYTES + SPLIT_LOADS * sum(sides) + work.split_buffers * max(sides)
+            kept += rows * columns * SUM_BYTES
+            kept += (SPLIT_LOADS * sum(sides) + work.split_buffers * max(sides)) // num_splitting(work, rates)
             panel_of_all, most_slots, sharing = sum(sides) * work.sent_bytes[0] // work.operand_bytes, SPLIT_SLOTS, ()
         if turns * num_steps_of(part, rates, box) < 2:
             continue

@@ -26,12 +26,14 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.isa import BufferType, Engine, Instruction
+from hlo2tx8.device.isa.lsu import Wdma
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.indexing import Dim, IndexingMap, Variable
 from hlo2tx8.lower.buffer_table import BufferLife, note_buffers
+from hlo2tx8.lower.dma.slices import buffers_of
 
 MAX_TURNS = 2**40
 SMALL_BYTES = 4096
@@ -121,11 +123,26 @@ def _apart(
     lives = live_ranges(function, keeps_small=True)
     if end_of(allocs, place(allocs, lives, space), space) > space.limit:
         lives = live_ranges(function)
+    apart = _stored_apart(function, lives) if xla.MESH in function.attributes else lives
+    if apart != lives and end_of(allocs, place(allocs, apart, space), space) <= space.limit:
+        lives = apart
     for pause in PAUSES if is_overlapped else ():
         found = rested(allocs, lives, space, pause)
         if found is not None:
             return found, {buffer: LiveRange(live.start, live.end + pause) for buffer, live in lives.items()}
     return place(allocs, lives, space), lives
+
+
+def _stored_apart(function: func.FuncOp, lives: Mapping[SSAValue, LiveRange]) -> dict[SSAValue, LiveRange]:
+    """The same, but what loops store has a place of its own in them: what the next turn makes need not wait until it is stored."""
+    found = dict(lives)
+    for loop in [op for op in function.body.block.ops if isinstance(op, scf.ForOp)]:
+        inside = list(nested_ops(loop))
+        allocs = [op.result for op in inside if isinstance(op, spm.AllocOp) and op.result in lives]
+        stored = {spm.root_buffer(value) for op in inside if isinstance(op, Wdma) for value in buffers_of(op, is_write=False)}
+        for buffer in (alloc for alloc in allocs if alloc in stored):
+            found[buffer] = LiveRange(min(lives[own].start for own in allocs), max(lives[own].end for own in allocs))
+    return found
 
 
 def rested(

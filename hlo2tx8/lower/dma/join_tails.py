@@ -32,6 +32,8 @@ from hlo2tx8.dialects import spm
 from hlo2tx8.lower.dma.mesh import ROW, TileIndex
 from hlo2tx8.lower.dma.slices import buffers_of, turns_of
 
+SHARED = (Rdma, TdmaGatherScatter, CtInstruction)
+"""What brings rows for both products, and makes of them what is multiplied."""
 TAIL = "is_tail"
 """Of a branch: what it has belongs to the tail of a product."""
 
@@ -112,7 +114,7 @@ class _Joining:
             if isinstance(op, scf.ForOp) and isinstance(place, scf.ForOp):
                 self.put(segment, InsertPoint.before(place), branch.cond)
                 self.mapping[op.body.block.args[0]] = place.body.block.args[0]
-                self.put(list(op.body.block.ops), _end_of(place), branch.cond)
+                self.put(list(op.body.block.ops), _among(place), branch.cond)
                 segment = []
             else:
                 segment.append(op)
@@ -131,7 +133,7 @@ class _Joining:
             if isinstance(op, scf.YieldOp):
                 continue
             twin = known.get(self.key(op, self.mapping))
-            if twin is not None and isinstance(op, Rdma | TdmaGatherScatter):
+            if twin is not None and isinstance(op, SHARED):
                 old, new = _own_buffer(op), _own_buffer(twin)
                 assert old is not None and new is not None
                 copy = self.mapping[old.result].owner
@@ -167,9 +169,9 @@ class _Joining:
 
     def key(self, op: Operation, mapping: dict[SSAValue, SSAValue]) -> object:
         """What an operation computes, or a transfer writes to a buffer of its own; None if two such may not be one."""
-        if isinstance(op, Rdma | TdmaGatherScatter) and _own_buffer(op) is not None:
+        if isinstance(op, SHARED) and _own_buffer(op) is not None:
             values = {name: mapping.get(v, v) if isinstance(v, SSAValue) else v for name, v in op.values().items() if name != "dst"}
-            return op.name, op.fmt, *values.items()
+            return op.name, op.code, *values.items()
         if op.regions or not op.results or not is_side_effect_free(op):
             return None
         return op.name, *sorted(op.properties.items()), *(mapping.get(value, value) for value in op.operands)
@@ -177,7 +179,7 @@ class _Joining:
 
 def _own_buffer(op: Operation) -> spm.AllocOp | None:
     """The buffer that nothing but this transfer writes, from its beginning on."""
-    assert isinstance(op, Rdma | TdmaGatherScatter)
+    assert isinstance(op, SHARED)
     dst = op.field("dst")
     if not isinstance(dst, SSAValue) or not isinstance(dst.owner, spm.AllocOp):
         return None
@@ -195,6 +197,15 @@ def _users(buffer: SSAValue) -> Iterator[Instruction]:
             yield use.operation
         elif isinstance(use.operation, spm.OffsetOp | spm.TurnOp):
             yield from _users(use.operation.result)
+
+
+def _among(loop: scf.ForOp) -> InsertPoint:
+    """Where the tail's products come among those of a loop's turn: last; of parts that the vector engine makes first, as there are
+    so many that the short ones of the tail would be all that is left in the queue when tiles meet."""
+    ops = list(loop.body.block.ops)
+    is_split = any(isinstance(op, CtInstruction) for op in ops)
+    first = next((op for op in ops if isinstance(op, NeGemm)), None) if is_split else None
+    return _end_of(loop) if first is None else InsertPoint.before(first)
 
 
 def _end_of(loop: scf.ForOp) -> InsertPoint:

@@ -178,8 +178,10 @@ class Sender:
     half: SSAValue | None = None
 
     @staticmethod
-    def emit(step: StepBuilder, mesh: Mesh, tile: SSAValue, along: Along, *, in_halves: bool = False) -> "Sender":
-        """Computes them once."""
+    def emit(
+        step: StepBuilder, mesh: Mesh, tile: SSAValue, along: Along, *, in_halves: bool = False, is_split: bool = False
+    ) -> "Sender":
+        """Computes them once. Of halves that are split no tile has one of both sides."""
         rows, columns = mesh.rows, mesh.columns
         row = quotient(step, tile, columns)
         column = remainder(step, tile, columns)
@@ -188,6 +190,11 @@ class Sender:
         else:
             line, source, place = column, remainder(step, step.value(step.add(column, rows // 2)), rows), row
         others = others_in_line(step, mesh, tile, along, line)
+        if is_split:
+            half = (columns if along is Along.ROW else rows) // 2
+            own = remainder(step, step.value(step.add(line, int(along is Along.COLUMN))), half)
+            away = step.value(step.subtract(remainder(step, place, half), own))
+            return Sender(step.emit(away, away), others, quotient(step, place, half))
         if in_halves:
             last = (columns if along is Along.ROW else rows) - 1
             return Sender(step.emit(place, step.value(step.subtract(last, place))), others, quotient(step, place, last))

@@ -270,7 +270,7 @@ def _multiplied(loads: Sequence[Load], block: Block) -> list[Load]:
     found: list[Load] = []
     for load in loads:
         if load.branch is not None:
-            found.append(load)
+            found.append(_of_tail(load, load.branch, block))
         elif load.alloc.result in multiplied:
             made: dict[SSAValue, None] = {load.alloc.result: None}
             for move in moves:
@@ -284,13 +284,26 @@ def _multiplied(loads: Sequence[Load], block: Block) -> list[Load]:
     return found
 
 
+def _of_tail(load: Load, branch: scf.IfOp, block: Block) -> Load:
+    """The load of a tail in a branch of a block, split if the vector engine makes parts of it."""
+    branches = [op for op in block.ops if isinstance(op, scf.IfOp) and TAIL in op.attributes]
+    ops = [op for own in branches for op in own.true_region.block.ops]
+    multiplied = {buffer for op in ops if isinstance(op, NeGemm) for buffer in _roots_of(op, is_write=False)}
+    for move in (op for op in ops[::-1] if isinstance(op, TdmaGatherScatter)):
+        if any(target in multiplied for target in _roots_of(move, is_write=True)):
+            multiplied.update(_roots_of(move, is_write=False))
+    found = _split(load, branch.true_region.block, multiplied) if load.alloc.result not in multiplied else None
+    return found if found is not None and len(found.moved) > 1 else load
+
+
 def _is_move(op: TdmaGatherScatter | CtConvert) -> bool:
     """Does each tile do it itself? Elements of which the vector engine makes wider ones are sent sooner as they are."""
     return isinstance(op, TdmaGatherScatter) or op.fmt.bytes > op.fmt2.bytes
 
 
 def _split(load: Load, block: Block, multiplied: set[SSAValue]) -> Load | None:
-    """A load of which the vector engine makes what is multiplied, from nothing else and into buffers of the block."""
+    """A load of which the vector engine makes what is multiplied in a block, from nothing else and into buffers that are where its
+    own is."""
     made: dict[SSAValue, spm.AllocOp] = {load.alloc.result: load.alloc}
     ops: list[Instruction] = []
     for op in block.ops:
@@ -300,7 +313,7 @@ def _split(load: Load, block: Block, multiplied: set[SSAValue]) -> Load | None:
         if not any(buffer in made for buffer in read):
             continue
         owners = [buffer.owner for buffer in written]
-        allocs = [owner for owner in owners if isinstance(owner, spm.AllocOp) and owner.parent is block]
+        allocs = [owner for owner in owners if isinstance(owner, spm.AllocOp) and owner.parent is load.alloc.parent]
         if len(allocs) < len(owners) or not all(buffer in made for buffer in read):
             return None
         ops.append(op)

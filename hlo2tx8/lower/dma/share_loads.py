@@ -54,6 +54,7 @@ from hlo2tx8.lower.dma.keep_results import ResultBuffer, find_kept_results, inte
 from hlo2tx8.lower.dma.kept_places import know_turns
 from hlo2tx8.lower.dma.mesh import Mesh, TileIndex
 from hlo2tx8.lower.dma.panels import find_panels, take_certain_branches
+from hlo2tx8.lower.dma.postpone_moves import postpone_moves
 from hlo2tx8.lower.dma.ring_at_once import AT_ONCE, Weights
 from hlo2tx8.lower.dma.shared_loop import SharedLoop
 from hlo2tx8.lower.dma.sharing_plan import LoopPlan, loop_plans
@@ -92,6 +93,8 @@ class ShareLoadsPass(ModulePass):
             for loop in by_rows:
                 know_turns(loop, index)
             joined = list(join_tails(loops, index))
+            for loop in joined:
+                postpone_moves(loop)
             panels = [find_panels(loop, index) for loop in joined]
             if interleave_kept(function, [own for own in panels if own is not None], index):
                 index = TileIndex.of(index.mesh, tile)

@@ -29,10 +29,13 @@ from hlo2tx8.lower.dma.sharing_plan import (
     groups_of,
     halves_of,
     key_of,
+    loaded_bytes,
+    moved_sizes,
     temporaries_of,
     temporary_sizes,
 )
 from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, drop_unused, is_inside
+from hlo2tx8.lower.dma.split_halves import split_halves
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 TOKEN_BYTES = 16
@@ -52,23 +55,24 @@ class SharedLoop:
         self.total = panels.num_steps * panels.num_panels
         start = self.at(Builder(InsertPoint.before(self.loop)))
         self.halves = halves_of(plan, self.resident, rates)
-        halved = {load.side.along for load in self.halves}
+        self.split_halves = split_halves(panels, rates)
+        halved, is_split = {load.side.along for load in self.halves}, bool(self.split_halves)
         first = self.at(Builder(InsertPoint.before(before.panels.loop))) if before is not None and self.is_early else start
-        self.senders = {along: Sender.emit(first, mesh, tile, along, in_halves=along in halved) for along in Along}
+        self.senders = {
+            along: Sender.emit(first, mesh, tile, along, in_halves=along in halved, is_split=is_split) for along in Along
+        }
         self.behind_loads: Operation | None = None
         """Where nothing is loaded any more, if all panels are sent at once."""
         self.split_sides = [side for side in panels.sides if panels.is_split(side)]
         self.slots: dict[PanelSide, SSAValue] = {}
         self.moved: dict[PartKey, SSAValue] = {}
         for side in panels.sides:
-            size = max(site.loads[side].size_bytes for site in panels.kinds)
+            size = loaded_bytes(panels, side, self.split_halves)
             copies = LOADED_SLOTS if panels.is_split(side) else num_slots[side]
             self.slots[side] = (first if side.along is Along.COLUMN else start).insert(spm.AllocOp(size, copies)).result
-        for load in (load for site in panels.sites for load in site.loads.values()):
-            for alloc in load.moved:  # as many as slots: nobody waits for the matrix engine to have read one
-                if (key := key_of(load, alloc)) not in self.moved:
-                    self.moved[key] = start.insert(spm.AllocOp(alloc.size_bytes, min(num_slots.values()))).result
-        self.temporaries = [start.insert(spm.AllocOp(size)).result for size in temporary_sizes(panels)]
+        for key, num_bytes in moved_sizes(panels).items():  # as many as slots: nobody waits for the engine to have read one
+            self.moved[key] = start.insert(spm.AllocOp(num_bytes, min(num_slots.values()))).result
+        self.temporaries = [start.insert(spm.AllocOp(size)).result for size in temporary_sizes(panels, self.split_halves)]
         if self.split_sides:
             self.probed = start.insert(spm.AllocOp(TOKEN_BYTES)).result
         self.start = start
@@ -230,12 +234,16 @@ class SharedLoop:
                 self.clone(step, [offset.owner], mapping)
                 step.insert(self.owner.panel(step, load.op, mapping.get(offset, offset), slot))
                 continue
-            if load not in self.halves:
+            if load not in self.halves and load not in self.split_halves:
                 self.clone(step, [load.op], mapping)
                 continue
             self.clone(step, [value.owner for value in load.op.operands if isinstance(value.owner, Operation)], mapping)
             half = self.senders[side.along].half
             assert half is not None
+            if load in self.split_halves:
+                with self.if_something(step, load, half, mapping):
+                    step.insert(self.split_halves[load].loaded(step, half, slot, mapping))
+                continue
             for own in self.halves[load].loads(step, load.op, half, mapping):
                 step.insert(own)
 
@@ -247,8 +255,15 @@ class SharedLoop:
                 for load, mapping in self.loads_of(step, panel, side):
                     mapping |= {load.alloc.result: slot} | {own.result: parts[key_of(load, own)] for own in load.moved}
                     mapping |= {own.result: room for own, room in zip(temporaries_of(load), self.temporaries, strict=False)}
-                    self.clone(step, list(load.split), mapping)
-                    step.insert(probe(self.probed, mapping[buffers_of(load.split[-1], is_write=True)[0]]))
+                    if load not in self.split_halves:
+                        self.clone(step, list(load.split), mapping)
+                        step.insert(probe(self.probed, mapping[buffers_of(load.split[-1], is_write=True)[0]]))
+                        continue
+                    half, own = self.senders[side.along].half, self.split_halves[load]
+                    assert half is not None
+                    self.clone_sizes(step, load, mapping)
+                    with self.if_something(step, load, half, mapping):
+                        step.insert(probe(self.probed, own.made(step, half, mapping, [alloc.result for alloc in load.moved])))
 
     def places(self, step: StepBuilder, panel: SSAValue, side: PanelSide) -> tuple[SSAValue, dict[PartKey, SSAValue]]:
         """Where a panel is loaded, and where its parts lie if it is split."""
@@ -263,6 +278,8 @@ class SharedLoop:
         and columns before and after that: then links of a row carry few parts at a time, and no tile waits for another.
         """
         sides = self.panels.sides if sides is None else sides
+        if self.split_sides:  # what is short first: there are so many transfers that the kernel core waits for the queue
+            sides = sorted(sides, key=lambda side: side is not PanelSide.TAIL)
         rows = self.panels.kinds[0].loads[PanelSide.ROWS].op if PanelSide.ROWS in sides else None
         columns = [side for side in sides if side is not PanelSide.ROWS]
         if self.owner is None or rows is None or not columns or (parts := self.owner.num_parts(rows)) == 1:
@@ -283,22 +300,25 @@ class SharedLoop:
             with self.if_sender(step, side, panel), self.if_new(step, side, panel):
                 for load, mapping in self.loads_of(step, panel, side):
                     op, sender = load.op, self.senders[side.along]
-                    sizes = [op.field(name) for name in LEVELS]
-                    self.clone(step, [size.owner for size in sizes if isinstance(size, SSAValue)], mapping)
+                    sizes = self.clone_sizes(step, load, mapping)
                     count: Size = 1
+                    ahead: Size = 0
                     for size in sizes:
                         count = step(count, mapping.get(size, size) if isinstance(size, SSAValue) else size)
                     start = slot
                     if sender.half is not None and load in self.halves:
                         count, start = self.halves[load].sent(step, slot, sender.half, mapping)
+                    if sender.half is not None and load in self.split_halves:
+                        count, ahead = self.split_halves[load].run(step, sender.half, mapping)
                     fmt, tiles = load.split[-1].fmt if load.split else op.fmt, sender.tiles
                     if self.owner is not None and side is PanelSide.ROWS:
                         count, start = self.owner.part_elements(step, op), self.owner.part_of(step, op, slot)
                     for place in [parts[key_of(load, own)] for own in load.moved if parts] or [start]:
                         begin = 0 if first == 0 else step.minimum(first, count)
                         n = step.subtract(count if end is None else step.minimum(end, count), begin)
-                        with step.if_positive([n] if end is not None or first != 0 else []):
-                            at = step.at(place, step(begin, fmt.bytes))
+                        is_certain = load not in self.split_halves or self.split_halves[load].is_certain
+                        with step.if_positive([n] if end is not None or first != 0 or not is_certain else []):
+                            at = step.at(place, step(step.add(ahead, begin), fmt.bytes))
                             multicast = DteMulticast.make(fmt=fmt, dst=at, src=at, n=n, tiles=tiles, origin=op.origin)
                             multicast.attributes[ORDERED] = UnitAttr()
                             step.insert(multicast)
@@ -329,6 +349,19 @@ class SharedLoop:
                 enter(step, mapping.get(load.branch.cond, load.branch.cond))
             yield load, mapping
             leave(step, outer)
+
+    def clone_sizes(self, step: StepBuilder, load: Load, mapping: dict[SSAValue, SSAValue]) -> list[Size]:
+        """The counts of a load, what they are made of for the turn of `mapping`."""
+        sizes = [load.op.field(name) for name in LEVELS]
+        self.clone(step, [size.owner for size in sizes if isinstance(size, SSAValue)], mapping)
+        return sizes
+
+    @contextmanager
+    def if_something(self, step: StepBuilder, load: Load, half: SSAValue, mapping: dict[SSAValue, SSAValue]) -> Generator[None]:
+        """Emits what follows if there is something of a half in a step."""
+        own = self.split_halves[load]
+        with step.if_positive([] if own.is_certain else [own.run(step, half, mapping)[0]]):
+            yield
 
     def clone(self, step: StepBuilder, wanted: list[Operation | Block], mapping: dict[SSAValue, SSAValue]) -> None:
         """Operations of a turn, with what they depend on, for the turn of `mapping`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import zip_longest
 from math import prod
 
@@ -21,6 +22,7 @@ from hlo2tx8.lower.dma.keep_results import ResultBuffer
 from hlo2tx8.lower.dma.mesh import Along
 from hlo2tx8.lower.dma.panels import Load, Panels, PanelSide
 from hlo2tx8.lower.dma.slices import buffers_of, instructions_in
+from hlo2tx8.lower.dma.split_halves import SplitHalves, split_halves
 
 LEAST_SLOTS = 3
 MOST_SLOTS = 32
@@ -84,13 +86,14 @@ def loop_plans(
         saved -= sum(space.aligned(result.kept.size_bytes) for result in kept if result.takes_room_in(own.loop))
         saved -= taken_in(own) + (early_weights or {}).get(own.loop, 0)
         gaps = (space.limit - space.start) // GAPS if in_turns else 0
-        slots, roomy = _num_slots(own, space, saved), _num_slots(own, space, saved - early_bytes - gaps)
+        num_slots = partial(_num_slots, own, space, split_halves(own, Rates.of(chip)))
+        slots, roomy = num_slots(saved), num_slots(saved - early_bytes - gaps)
         if in_turns and min(slots.values()) > LEAST_SLOTS:
-            with_gaps = _num_slots(own, space, saved - gaps)
+            with_gaps = num_slots(saved - gaps)
             slots = with_gaps if min(with_gaps.values()) >= LEAST_SLOTS else dict.fromkeys(slots, LEAST_SLOTS)
         in_place = {} if kept or min(slots.values()) >= LEAST_SLOTS else stored_sums(own, sets)
         if in_place:
-            more = _num_slots(own, space, saved + sum(space.aligned(result.size_bytes) for result in in_place.values()))
+            more = num_slots(saved + sum(space.aligned(result.size_bytes) for result in in_place.values()))
             if groups_of(own):  # what stays has no tokens, and those of the other side do not wait for all sets
                 more = {side: min(number, own.num_panels - 1) for side, number in more.items()}
             slots, in_place = (more, in_place) if min(more.values()) >= LEAST_SLOTS else (slots, {})
@@ -132,9 +135,10 @@ def _is_sent_at_once(panels: Panels, owner: ResultBuffer, chip: Chip) -> bool:
     return owner.num_parts(op) == 1 and multiplied < owner.part_bytes(op) / Rates.of(chip).link + c.barrier
 
 
-def _num_slots(panels: Panels, space: SpmSpace, saved_bytes: int) -> dict[PanelSide, int]:
+def _num_slots(panels: Panels, space: SpmSpace, halves: Mapping[Load, SplitHalves], saved_bytes: int) -> dict[PanelSide, int]:
     """How many panels of each side fit beside the other buffers of the loop, which will take so much less: as many of all, or all
-    that some steps have in common and at least as many of the other sides as are under way at once."""
+    that some steps have in common and at least as many of the other sides as are under way at once. Of some loads tiles split
+    `halves`."""
     loads = [load for site in panels.sites for load in site.loads.values()]
     own = {alloc for load in loads for alloc in (load.alloc, *load.moved)}
     roots = [spm.root_buffer(o) for op in instructions_in(panels.loop) for o in op.operands if isinstance(o.type, BufferType)]
@@ -143,14 +147,14 @@ def _num_slots(panels: Panels, space: SpmSpace, saved_bytes: int) -> dict[PanelS
     if any(map(panels.is_split, panels.sides)):  # their buffers do not live all the time
         gone = {alloc for load in loads for alloc in temporaries_of(load)}
         taken = _room(panels.loop, [o for o in allocs if o not in gone], space)
-        taken += sum(map(space.aligned, temporary_sizes(panels)))
+        taken += sum(map(space.aligned, temporary_sizes(panels, halves)))
     else:
         taken = sum(space.aligned(o.size_bytes) * o.num_copies for o in allocs)
     left = space.limit - space.start - taken + saved_bytes
     sizes = {side: space.aligned(max(site.loads[side].size_bytes for site in panels.kinds)) for side in panels.sides}
-    moved = {key_of(load, alloc): space.aligned(alloc.size_bytes) for load in loads for alloc in load.moved}
+    moved = {key: space.aligned(size) for key, size in moved_sizes(panels).items()}
     apart = sum(size for side, size in sizes.items() if panels.is_split(side))
-    left -= LOADED_SLOTS * apart
+    left -= LOADED_SLOTS * sum(space.aligned(loaded_bytes(panels, side, halves)) for side in sizes if panels.is_split(side))
     panel = sum(sizes.values()) - apart + sum(moved.values())
     for group in groups_of(panels):
         size = sum(sizes[side] for side in group)
@@ -178,8 +182,19 @@ def _room(loop: scf.ForOp, allocs: list[spm.AllocOp], space: SpmSpace) -> int:
 
 
 def key_of(load: Load, alloc: spm.AllocOp) -> PartKey:
-    """The side, the buffer's number of those made of the load, and its size."""
-    return load.side, load.moved.index(alloc), alloc.size_bytes
+    """The side, the buffer's number of those made of the load, and its size, 0 of a part: those of all panels are in the same
+    places."""
+    return load.side, load.moved.index(alloc), 0 if load.split else alloc.size_bytes
+
+
+def moved_sizes(panels: Panels) -> dict[PartKey, int]:
+    """Bytes of the buffers of what is made of loads, of which each slot has one."""
+    found: dict[PartKey, int] = {}
+    for load in (load for site in panels.sites for load in site.loads.values()):
+        for alloc in load.moved:
+            key = key_of(load, alloc)
+            found[key] = max(found.get(key, 0), alloc.size_bytes)
+    return found
 
 
 def groups_of(panels: Panels) -> list[list[PanelSide]]:
@@ -210,8 +225,19 @@ def temporaries_of(load: Load) -> list[spm.AllocOp]:
     return [owner for owner in dict.fromkeys(written) if isinstance(owner, spm.AllocOp) and owner not in load.moved]
 
 
-def temporary_sizes(panels: Panels) -> list[int]:
+def loaded_bytes(panels: Panels, side: PanelSide, halves: Mapping[Load, SplitHalves]) -> int:
+    """Bytes of what a tile loads of a side at once."""
+    return max(_own_bytes(site.loads[side], site.loads[side].alloc, halves) for site in panels.kinds)
+
+
+def _own_bytes(load: Load, alloc: spm.AllocOp, halves: Mapping[Load, SplitHalves]) -> int:
+    """What a tile needs of a buffer of a load of which it may split a half."""
+    return halves[load].share(alloc.size_bytes) if load in halves else alloc.size_bytes
+
+
+def temporary_sizes(panels: Panels, halves: Mapping[Load, SplitHalves]) -> list[int]:
     """Bytes of the buffers that all loads need to be split, one after the other. They live all the time: the places of sums, which
     the matrix engine uses meanwhile, are not for them."""
-    own = ([alloc.size_bytes for alloc in temporaries_of(load)] for site in panels.kinds for load in site.loads.values())
+    loads = [load for site in panels.kinds for load in site.loads.values()]
+    own = ([_own_bytes(load, alloc, halves) for alloc in temporaries_of(load)] for load in loads)
     return [max(sizes) for sizes in zip_longest(*own, fillvalue=0)]
