@@ -38,11 +38,11 @@ def steps_alike(part: ContractionPart, rates: Rates, box: Sequence[int]) -> tupl
     _, roles = inner_shape(part)
     counts = box_counts(part, box)
     rows, columns = (prod(counts[dim] for dim, own in enumerate(roles) if own == role) for role in ("row", "column"))
-    return columns // rates.mesh_columns, -(-rows // rates.mesh_rows)
+    return -(-columns // rates.mesh_columns), -(-rows // rates.mesh_rows)
 
 
 def num_steps_of(part: ContractionPart, rates: Rates, box: Sequence[int]) -> int:
-    """Steps of a tile. In the last ones some mesh rows may have nothing to do."""
+    """Steps of a tile. In the last ones some mesh rows, or mesh columns, may have nothing to do."""
     batches = prod(n for n, own in zip(box_counts(part, box), inner_shape(part)[1], strict=True) if own == "batch")
     return batches * prod(steps_alike(part, rates, box))
 

@@ -244,12 +244,15 @@ def _is_of_tiles(work: ContractionWork, rates: Rates, depth: int) -> bool:
 
 def _boxes(part: ContractionPart, rates: Rates, lines: Sequence[Line] = ()) -> Iterator[tuple[int, ...]]:
     """Boxes that cut rows and columns into multiples of the rates, every one of which has elements; batches one by one. With
-    windows along `lines` also those of one image: the last step may have fewer images than there are mesh rows."""
+    windows along `lines` also those of one image: the last step may have fewer images than there are mesh rows. Without windows one
+    mesh column may have none."""
     shape, roles = inner_shape(part)
     rows, columns = ([dim for dim, role in enumerate(roles[:-1]) if role == own] for own in ("row", "column"))
     tall = list(_cuts([shape[dim] for dim in rows], rates.mesh_rows, ROW_UNIT))
     wide = list(_cuts([shape[dim] for dim in columns], rates.mesh_columns, 1))
     image = tuple(shape[dim] if any(dim == line.row for line in lines) else 1 for dim in rows)
+    if len(columns) == 1 and not lines and (shape[columns[0]] % (rates.mesh_columns - 1)) == 0:
+        wide.append((shape[columns[0]] // (rates.mesh_columns - 1),))
     if lines and image not in tall and image != tuple(shape[dim] for dim in rows):
         tall.append(image)
     for row_box in tall:
@@ -370,9 +373,11 @@ def split_on_mesh(
     row, column = row_step * rates.mesh_rows + Dim(0) // rates.mesh_columns, column_step * rates.mesh_columns + line
     if blocking.is_in_runs:
         row, column = Dim(0) // rates.mesh_columns * row_steps + row_step, line * column_steps + column_step
-    if num_rows % rates.mesh_rows:  # a lane of its own says whether the tile has any
-        constraints.append((row, Interval(0, num_rows - 1)))
-        first = 2
+    num_columns = prod(counts[dim] for dim in column_dims)
+    for number, of_mesh, place in ((num_rows, rates.mesh_rows, row), (num_columns, rates.mesh_columns, column)):
+        if number % of_mesh and (tail is None or place is row):  # a lane of its own says whether the tile has any
+            constraints.append((place, Interval(0, number - 1)))
+            first = 2
     positions = ((batch_dims, batch), (row_dims, row), (column_dims, Const(0) if tail is not None else column))
     coordinates: list[Expr] = [Const(0)] * len(shape)
     for dims, position in positions:

@@ -32,12 +32,14 @@ from hlo2tx8.lower.dma.slices import constant_of, instructions_in, turns_of
 @dataclass(frozen=True)
 class _Rows:
     """`number` rows, of which a tile has in a step the one at 4 * step + row of the mesh, if there is one: as `extent` says, which
-    is positive then, and `limit` at the first of all. Those of the next step are `distance` behind, 0 if they are the same."""
+    is positive then, and `limit` at the first of all. Those of the next step are `distance` behind, 0 if they are the same. `along`
+    mesh columns they are columns, the same in all steps."""
 
     extent: vec.ExtentOp
     limit: int
     number: int
     distance: int
+    along: Expr = ROW
 
 
 def take_idle_rows_along(loop: scf.ForOp, index: TileIndex) -> None:
@@ -81,6 +83,8 @@ def _rows(branch: scf.IfOp, counter: Expr, index: TileIndex) -> _Rows | None:
     if terms is None or not terms.keys() <= {None, ROW, COLUMN, counter}:
         return None
     number = terms.get(None, 0)
+    if ROW not in terms and counter not in terms:
+        return _Rows(compare.lhs.owner, number, number, 0, COLUMN) if terms.get(COLUMN) == -1 and number > 0 else None
     unit = index.mesh.columns if COLUMN in terms else 1  # tiles are counted, of all columns as many
     if terms.get(COLUMN, -1) != -1 or terms.get(ROW) != -unit or number % unit or terms.get(counter, 0) % unit:
         return None
@@ -95,7 +99,7 @@ def _moved(op: Rdma, rows: _Rows, counter: Expr, turns: int, index: TileIndex) -
     terms = index.terms(offset)
     if terms is None:
         return None
-    each = terms.get(ROW, 0)
+    each = terms.get(rows.along, 0)
     if each and turns > 1 and terms.get(counter, 0) != each * rows.distance:
         return None
     return each * (rows.distance or rows.number)
