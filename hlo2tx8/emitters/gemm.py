@@ -42,10 +42,12 @@ from hlo2tx8.schedule.contraction_split import (
     ContractionStep,
     ContractionWork,
     blockings,
+    is_even,
     parts_of,
     split_part,
 )
 from hlo2tx8.schedule.costs import cycles_per_element, is_in_vectors
+from hlo2tx8.schedule.mesh_estimate import has_idle_tiles
 from hlo2tx8.schedule.mesh_split import resident_blockings, row_blockings, shared_blockings, split_on_mesh
 from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.transpose_tiles import split_tiles
@@ -234,8 +236,16 @@ def _candidate(match: GemmMatch, parts: Sequence[_PartOfLoop], chosen: Sequence[
     name = " and ".join(map(str, chosen)) + more
     estimate = Estimate(sum(way.cycles for way in chosen), max(way.spm_bytes for way in chosen))
     is_rough |= any(way.is_shared for way in chosen) and (len(parts) > 1 or any(own.tail for own in parts))
+    is_rough |= any(_is_uneven(own, way, match.fusion.target) for own, way in zip(parts, chosen, strict=True))
     family = more or " and".join([""] * len(parts))
     return Candidate(name, estimate, replace(match, chosen=tuple(zip(parts, chosen, strict=True))), family, is_rough)
+
+
+def _is_uneven(own: _PartOfLoop, way: Blocking, target: Target) -> bool:
+    """Have some tiles less to do than others, or steps fewer rows with windows? Then an estimate is not worth as much."""
+    if own.loop.lines and not own.loop.is_backward and not is_even(own.part, way.box):
+        return True
+    return way.is_shared and has_idle_tiles(own.part, target.rates, way.box)
 
 
 def _contraction(op: Operation, rows: int, step: ContractionStep, loop: DotLoop) -> Contraction:

@@ -41,6 +41,11 @@ def steps_alike(part: ContractionPart, rates: Rates, box: Sequence[int]) -> tupl
     return -(-columns // rates.mesh_columns), -(-rows // rates.mesh_rows)
 
 
+def has_idle_tiles(part: ContractionPart, rates: Rates, box: Sequence[int]) -> bool:
+    """Have some tiles nothing to do in the last step?"""
+    return num_steps_of(part, rates, box) * rates.tiles > prod(box_counts(part, box))
+
+
 def num_steps_of(part: ContractionPart, rates: Rates, box: Sequence[int]) -> int:
     """Steps of a tile. In the last ones some mesh rows, or mesh columns, may have nothing to do."""
     batches = prod(n for n, own in zip(box_counts(part, box), inner_shape(part)[1], strict=True) if own == "batch")
@@ -91,7 +96,7 @@ def mesh_cycles(
         engine *= prod(line.taps for line in work.lines)
         moved = moved_bytes(part, box, depth, work) + turned_bytes(part, box, depth, work, rates)
         engine = max(engine, moved / work.products * depth / rates.move)
-    stored = rows * columns * work.moved_bytes * rates.tiles / rates.ddr
+    stored = _stored_cycles(part, work, rates, rows * columns)
     blocks = -(-columns // BLOCK)
     num_parts = num_parts_of(rows, blocks, turns - 1)
     after = num_parts * work.passes * rates.vector_pass + rows * columns * work.passed_cycles
@@ -149,6 +154,12 @@ def mesh_cycles(
     late = _made_late(work, rates, depth, turns)
     pace = Pace(alone, of_others[0], after, start, end, num_steps, steps_alike(part, rates, box)[0], late)
     return alone + (num_first - 1) * first + (num_steps - num_first) * of_others[1] + start + end + between, pace
+
+
+def _stored_cycles(part: ContractionPart, work: ContractionWork, rates: Rates, elements: int) -> float:
+    """What memory takes to store so many elements of each tile, in runs of channels."""
+    run_bytes = max(1, part.inner * work.moved_bytes)
+    return elements * work.moved_bytes * max(1.0, rates.line_bytes / run_bytes) * rates.tiles / rates.ddr
 
 
 def num_splitting(work: ContractionWork, rates: Rates) -> int:

@@ -66,6 +66,8 @@ FEWER_ROWS = 8
 """The part that the last tile's rows may be fewer than those of others, as far as what stays is estimated."""
 RING_PIECES = (2, 3, 4)
 """Of a tile's columns, whose sums go around a mesh row: while one is computed another one is sent."""
+MOST_IDLE_STEPS, LEAST_BUSY = 3, 0.6
+"""Steps of which the last one has no boxes for some mesh columns, and the part of all boxes that there are at least."""
 MOST_STEPS = 64
 """Parts of rows, or of columns, that are tried."""
 
@@ -244,15 +246,15 @@ def _is_of_tiles(work: ContractionWork, rates: Rates, depth: int) -> bool:
 
 def _boxes(part: ContractionPart, rates: Rates, lines: Sequence[Line] = ()) -> Iterator[tuple[int, ...]]:
     """Boxes that cut rows and columns into multiples of the rates, every one of which has elements; batches one by one. With
-    windows along `lines` also those of one image: the last step may have fewer images than there are mesh rows. Without windows one
-    mesh column may have none."""
+    windows along `lines` also those of one image: the last step may have fewer images than there are mesh rows. Without windows
+    some mesh columns may have none in the last step."""
     shape, roles = inner_shape(part)
     rows, columns = ([dim for dim, role in enumerate(roles[:-1]) if role == own] for own in ("row", "column"))
     tall = list(_cuts([shape[dim] for dim in rows], rates.mesh_rows, ROW_UNIT))
     wide = list(_cuts([shape[dim] for dim in columns], rates.mesh_columns, 1))
     image = tuple(shape[dim] if any(dim == line.row for line in lines) else 1 for dim in rows)
-    if len(columns) == 1 and not lines and (shape[columns[0]] % (rates.mesh_columns - 1)) == 0:
-        wide.append((shape[columns[0]] // (rates.mesh_columns - 1),))
+    if len(columns) == 1 and not lines:
+        wide += [(size,) for size in _some_idle(shape[columns[0]], rates.mesh_columns)]
     if lines and image not in tall and image != tuple(shape[dim] for dim in rows):
         tall.append(image)
     for row_box in tall:
@@ -262,6 +264,15 @@ def _boxes(part: ContractionPart, rates: Rates, lines: Sequence[Line] = ()) -> I
             for dim, size in (*zip(rows, row_box, strict=True), *zip(columns, column_box, strict=True)):
                 box[dim] = size
             yield tuple(box)
+
+
+def _some_idle(size: int, lines: int) -> Iterator[int]:
+    """Boxes of equal size, of which there are so many that few of the lines have none in the last step."""
+    for chunk in (chunk for chunk in range(1, size // 2 + 1) if size % chunk == 0):
+        number = size // chunk
+        steps = -(-number // lines)
+        if number % lines and steps <= MOST_IDLE_STEPS and number >= LEAST_BUSY * steps * lines:
+            yield chunk
 
 
 def _cuts(sizes: Sequence[int], lines: int, unit: int) -> Iterator[tuple[int, ...]]:

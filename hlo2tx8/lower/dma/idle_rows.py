@@ -33,7 +33,7 @@ from hlo2tx8.lower.dma.slices import constant_of, instructions_in, turns_of
 class _Rows:
     """`number` rows, of which a tile has in a step the one at 4 * step + row of the mesh, if there is one: as `extent` says, which
     is positive then, and `limit` at the first of all. Those of the next step are `distance` behind, 0 if they are the same. `along`
-    mesh columns they are columns, the same in all steps."""
+    mesh columns they are columns."""
 
     extent: vec.ExtentOp
     limit: int
@@ -83,8 +83,9 @@ def _rows(branch: scf.IfOp, counter: Expr, index: TileIndex) -> _Rows | None:
     if terms is None or not terms.keys() <= {None, ROW, COLUMN, counter}:
         return None
     number = terms.get(None, 0)
-    if ROW not in terms and counter not in terms:
-        return _Rows(compare.lhs.owner, number, number, 0, COLUMN) if terms.get(COLUMN) == -1 and number > 0 else None
+    if ROW not in terms:
+        is_first = terms.get(COLUMN) == -1 and range_of(left[0], index.bounds, ()).lo > -number
+        return _Rows(compare.lhs.owner, number, number, -terms.get(counter, 0), COLUMN) if is_first else None
     unit = index.mesh.columns if COLUMN in terms else 1  # tiles are counted, of all columns as many
     if terms.get(COLUMN, -1) != -1 or terms.get(ROW) != -unit or number % unit or terms.get(counter, 0) % unit:
         return None
