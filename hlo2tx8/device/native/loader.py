@@ -88,6 +88,11 @@ def made_of(library: ctypes.CDLL) -> MadeOf:
     return MadeOf(library.tx8_declarations().decode(), library.tx8_headers().decode())
 
 
+def _missing(error: AttributeError) -> str:
+    """The function that a library has not, of `path: undefined symbol: name`."""
+    return str(error).rpartition(" ")[2]
+
+
 @cache
 def load() -> LoadedCore | str:
     """The best core, or the reason why there is none, of which a warning tells once: without it programs take far longer."""
@@ -101,12 +106,15 @@ def load() -> LoadedCore | str:
         except OSError as error:
             reason = str(error)
             continue
-        if library.tx8_abi_version() != ABI_VERSION:
-            reason = f"{path.name} is of another version; {REBUILD}"
-        elif made_of(library).declarations != declarations.digest():
-            reason = f"{path.name} was built of other instruction classes; {REBUILD}"
-        elif library.tx8_supported():
-            declare(library)
-            return LoadedCore(library, level, _binding(path))
+        try:
+            if library.tx8_abi_version() != ABI_VERSION:
+                reason = f"{path.name} is of another version; {REBUILD}"
+            elif made_of(library).declarations != declarations.digest():
+                reason = f"{path.name} was built of other instruction classes; {REBUILD}"
+            elif library.tx8_supported():
+                declare(library)
+                return LoadedCore(library, level, _binding(path))
+        except AttributeError as error:  # a function that was not there when it was built
+            reason = f"{path.name} is older than the sources, {_missing(error)} is not in it; {REBUILD}"
     warnings.warn(f"no native core, programs run in the slow definition tier: {reason}", RuntimeWarning, stacklevel=3)
     return reason

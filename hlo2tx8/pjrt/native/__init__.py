@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 ABI_VERSION = 4
+REBUILD = "build it again: make native, or pip install the package again"
 POINTER, SIZE, INT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int32
 
 FUNCTIONS: tuple[tuple[str, object, tuple[object, ...], bool], ...] = (
@@ -59,8 +60,11 @@ def load() -> PluginLibrary | str:
         return "its native library was not built; install with a C compiler, or a wheel"
     try:
         library = PluginLibrary(path)
-    except (OSError, AttributeError) as error:
+        version = library.plain.tx8_pjrt_abi_version()
+    except OSError as error:
         return str(error)
-    if library.plain.tx8_pjrt_abi_version() != ABI_VERSION:
-        return f"{path.name} is of another version; build it again"
+    except AttributeError as error:  # `path: undefined symbol: name`
+        return f"{path.name} is older than the sources, {str(error).rpartition(' ')[2]} is not in it; {REBUILD}"
+    if version != ABI_VERSION:
+        return f"{path.name} is of another version; {REBUILD}"
     return library
