@@ -7,7 +7,7 @@ lowered so is the one that is linked: nothing is lowered twice.
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -44,7 +44,8 @@ class KernelTrial:
 
     `watch` hears of each pass, with the share of all `stages` done, and ends the compilation by what it raises; kernels are emitted
     in stage `emission`, of which `share` is done. `lowered` are the kernels at PROGRAM, each with what it was at LOOPS; `seconds`
-    what each pass took for them. `show` is shown those that are lowered for good at each level above PROGRAM.
+    what each pass took for them. `show` is shown those that are lowered for good at each level above PROGRAM. `tried` are those of
+    the kernel that is emitted now that were lowered to be timed, by its name and what they were: one of them may be taken.
     """
 
     options: Options
@@ -57,6 +58,8 @@ class KernelTrial:
     lowered: dict[ModuleOp, Hashable] = field(default_factory=dict[ModuleOp, Hashable])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     show: Show | None = None
+    tried: dict[Hashable, ModuleOp] = field(default_factory=dict[Hashable, ModuleOp])
+    lowerings: dict[int, "Lowering"] = field(default_factory=dict[int, "Lowering"])
 
     def __call__(self, kernel: ModuleOp) -> Feasibility:
         """What the buffers of a kernel take, or why it cannot be lowered: the matrix engine has no order for its lanes.
@@ -66,14 +69,19 @@ class KernelTrial:
         key = self._key(kernel)
         if not self.is_for_good:
             return KNOWN.get(("buffers", key), lambda: self._judged(kernel.clone()))
-        found = self._judged(kernel)
+        tried = self.tried.pop((kernel.sym_name, key), None)
+        self.tried.clear()
+        if tried is not None:
+            become(kernel, tried)
+        found = self._judged(kernel, is_lowered=tried is not None)
         if not found.why:
             self.lowered[kernel] = key
         return KNOWN.get(("buffers", key), lambda: found)
 
-    def _judged(self, module: ModuleOp) -> Feasibility:
+    def _judged(self, module: ModuleOp, *, is_lowered: bool = False) -> Feasibility:
         try:
-            self._lower(module)
+            if not is_lowered:
+                self._lower(module)
         except EngineOrderError as error:
             return Feasibility(0, error.message)
         except CompileError:
@@ -98,15 +106,17 @@ class KernelTrial:
         """The same, with its modelled cycles if its buffers fit, and `meeting` if several tiles have work. Raises what its
         passes do. The kernel, which may have been lowered for good, stays as it is."""
         key = self.lowered.get(kernel) or self._key(kernel)
-        return KNOWN.get((meeting, key), partial(self._timed, kernel, meeting))
+        return KNOWN.get((meeting, key), partial(self._timed, kernel, meeting, key))
 
-    def _timed(self, kernel: ModuleOp, meeting: int) -> Feasibility:
-        module = kernel.clone()
+    def _timed(self, kernel: ModuleOp, meeting: int, key: Hashable) -> Feasibility:
+        module = kernel if kernel in self.lowered else kernel.clone()
         try:
-            if kernel not in self.lowered:
+            if module is not kernel:
                 self._lower(module)
         except EngineOrderError as error:
             return Feasibility(0, error.message)
+        if module is not kernel and self.is_for_good and self.show is None:
+            self.tried[kernel.sym_name, key] = module
         spm_bytes = self._spm_bytes(module)
         if spm_bytes > self.chip.spm_limit - self.chip.spm_allocation_start:
             return Feasibility(spm_bytes)
@@ -139,9 +149,38 @@ class KernelTrial:
 
     def _key(self, kernel: ModuleOp) -> Hashable:
         """Equal for kernels of which nothing differs but names, lowered by the same passes for the same chip."""
-        return fingerprint(kernel), self.chip, self._steps(kernel)
+        return fingerprint(kernel), self._lowering(kernel)
 
     def _steps(self, module: ModuleOp) -> tuple[ModulePass, ...]:
         """The passes that lower a kernel."""
-        steps = (for_kernel(configure(stage.step, self.options), module) for stage in KERNEL_STAGES)
-        return tuple(replace(step, is_measuring=True) if isinstance(step, AllocateSpmPass) else step for step in steps)
+        return self._lowering(module).steps
+
+    def _lowering(self, module: ModuleOp) -> "Lowering":
+        part = part_of(module)
+        if part not in self.lowerings:
+            steps = (for_kernel(configure(stage.step, self.options), module) for stage in KERNEL_STAGES)
+            measured = (replace(step, is_measuring=True) if isinstance(step, AllocateSpmPass) else step for step in steps)
+            self.lowerings[part] = Lowering(self.chip, tuple(measured))
+        return self.lowerings[part]
+
+
+def become(kernel: ModuleOp, other: ModuleOp) -> None:
+    """Gives a kernel all that another module has."""
+    kernel.detach_region(0)
+    kernel.add_region(other.detach_region(0))
+    kernel.attributes, kernel.properties = other.attributes, other.properties
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """The chip that a kernel is for, and the passes that lower it; hashed once, as each kernel is known by it."""
+
+    chip: Chip
+    steps: tuple[ModulePass, ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.chip, self.steps))

@@ -10,7 +10,7 @@ work on tiles 0..15              KC_endif
                                  wait; barrier; work
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hlo2tx8.device.isa import Engine
@@ -105,15 +105,25 @@ class Assembled:
         used = [use._replace(record=places[use.record]) for use in code.uses if use.record in places]
         used, self.begun = [*self.begun, *used], [use._replace(record=places[use.record]) for use in work.guests]
         kept = {number: len(self.buffers) + k for k, number in enumerate(dict.fromkeys(use.buffer for use in used))}
-        first: dict[int, int] = {}
+        first, last = dict[int, int](), dict[int, int]()
         for use in used:
             first.setdefault(use.buffer, use.record)
+            last[use.buffer] = max(use.record, last.get(use.buffer, use.record))
         for number in kept:
             buffer = code.buffers[number]
-            here = [place for source, place in places.items() if buffer.first_record <= source <= buffer.last_record] or [0]
-            last = max(here[-1], *(use.record for use in used if use.buffer == number))
-            self.buffers.append(replace(buffer, first_record=min(first[number], here[0] or first[number]), last_record=last))
+            begins, ends = _ends(buffer, start, sources, places)
+            begins = min(first[number], begins or first[number])
+            self.buffers.append(replace(buffer, first_record=begins, last_record=max(ends, last[number])))
         self.uses += (use._replace(buffer=kept[use.buffer]) for use in used)
+
+
+def _ends(buffer: Buffer, start: int, sources: Sequence[int], places: Mapping[int, int]) -> tuple[int, int]:
+    """Where the first and the last of the records are now between which a buffer is alive; 0 if none of them is there."""
+    if isinstance(sources, range):  # all of them are, one behind the other
+        first, last = max(buffer.first_record, 0), min(buffer.last_record, len(sources) - 1)
+        return (start + first, start + last) if first <= last else (0, 0)
+    here = [place for source, place in places.items() if buffer.first_record <= source <= buffer.last_record] or [0]
+    return here[0], here[-1]
 
 
 def assemble(pieces: Sequence[Piece], tiles: int, change: Callable[[Sequence[Piece]], None] = lambda pieces: None) -> Assembled:

@@ -49,10 +49,13 @@ class Slots:
     holders: dict[int, int] = field(default_factory=dict[int, int])
     wanted: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     read_with: dict[SSAValue, Sequence[int]] = field(default_factory=dict[SSAValue, Sequence[int]])
+    scratches: list[int] = field(default_factory=list[int])
 
     def add(self, kind: SlotKind, index: int, type_: Attribute, takes_over: int | None = None) -> int:
         """Make a new slot for a tensor of that type, and return its number; an output may take over the memory of an input."""
         port = port_of(type_)
+        if kind is SlotKind.SCRATCH:
+            self.scratches.append(len(self.table))
         self.table.append(Slot(kind, index, port.dtype, port.shape, port.size_bytes, f"{kind.value}{index}", takes_over))
         return len(self.table) - 1
 
@@ -103,14 +106,10 @@ class Slots:
     def scratch(self, type_: Attribute, *, is_new: bool = False) -> int:
         """A scratch slot for a tensor of that type: the smallest free one that is large enough, else, or if `is_new`, a new one."""
         size = port_of(type_).size_bytes
-        kinds = [slot.kind for slot in self.table]
-        free = [
-            number
-            for number, slot in enumerate(self.table)
-            if slot.kind is SlotKind.SCRATCH and slot.size_bytes >= size and not self.holders.get(number) and self.is_empty(number)
-        ]
-        if is_new or not free:
-            return self.add(SlotKind.SCRATCH, kinds.count(SlotKind.SCRATCH), type_)
+        large = () if is_new else (number for number in self.scratches if self.table[number].size_bytes >= size)
+        free = [number for number in large if not self.alive.get(number) and not self.holders.get(number)]
+        if not free:
+            return self.add(SlotKind.SCRATCH, len(self.scratches), type_)
         return min(free, key=lambda number: self.table[number].size_bytes)
 
     def put_anew(self, value: SSAValue) -> int:

@@ -7,6 +7,7 @@ merges b, d1 because each access walks over them without a gap: (3, 32)
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from xdsl.dialects.builtin import TensorType
@@ -57,6 +58,12 @@ class IterationSpace:
 
 def iteration_space(output: TensorType[Attribute], accesses: Sequence[TensorAccess]) -> IterationSpace:
     """The space in which a loop over `output` runs, for these accesses."""
+    return _known_space(output, tuple(accesses))
+
+
+@lru_cache(maxsize=1 << 12)
+def _known_space(output: TensorType[Attribute], accesses: tuple[TensorAccess, ...]) -> IterationSpace:
+    """Layers of a model are alike, and a fusion's space is asked for while fusions are planned, and when they are emitted."""
     shape = output.get_shape()
     order = [d for d in reversed(minor_to_major(output)) if shape[d] != 1]
     sizes = [shape[d] for d in order]

@@ -57,13 +57,13 @@ class EncodingError(ValueError):
 
 def encode_records(records: Sequence[Record]) -> tuple[np.ndarray, tuple[str, ...]]:
     """(uint64[n, 32], origins) of a sequence of records whose blocks nest."""
-    words = np.zeros((len(records), RECORD_WORDS), np.uint64)
+    rows: list[list[int]] = []
     origins: dict[str, int] = {}
-    for i, record in enumerate(records):
+    for record in records:
         kind = record.kind
         head = kind.OPCODE | record.fmt << 16 | record.fmt2 << 24 | record.rounding << 32 | kind.ENGINE << 40
         registers = 0
-        operands: list[int] = []
+        row = [head, 0, origins.setdefault(record.origin, len(origins)), 0]
         for position, f in enumerate(kind.FIELDS):
             value = record.fields.get(f.name, f.default)
             if value is None:
@@ -71,9 +71,10 @@ def encode_records(records: Sequence[Record]) -> tuple[np.ndarray, tuple[str, ..
             if isinstance(value, Register):
                 registers |= 1 << position
                 value = value.number
-            operands.append(value)
-        words[i, :HEADER_WORDS] = head, registers, origins.setdefault(record.origin, len(origins)), 0
-        words[i, HEADER_WORDS : HEADER_WORDS + len(operands)] = np.array(operands, np.int64).view(np.uint64)
+            row.append(value)
+        row[1] = registers
+        rows.append(row + [0] * (RECORD_WORDS - len(row)))
+    words = np.array(rows, np.int64).reshape(len(rows), RECORD_WORDS).view(np.uint64)
     words[:, 3] = partners(records)
     return words, tuple(origins)
 
