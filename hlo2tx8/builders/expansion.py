@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType, TensorType, UnitAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, TensorType, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -17,11 +17,12 @@ from hlo2tx8.dialects.struct_text import parse_struct
 from hlo2tx8.hlo.ops.convolution import ConvNumbers
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.indexing import IndexingMap
+from hlo2tx8.ir import i64_array
 
 
 def int_array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
     """Integers as an attribute of HLO ops."""
-    return DenseArrayBase.from_list(i64, list(values))
+    return i64_array(values)
 
 
 def dot_numbers(

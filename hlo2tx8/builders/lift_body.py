@@ -8,7 +8,7 @@ Scalars that the region closes over are spread over the array.
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -16,13 +16,14 @@ from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.stablehlo import OPS
 from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.spec import Kind
+from hlo2tx8.ir import i64_array
 
 
 def lift_map(op: Operation) -> None:
     """Replaces a map whose region holds elementwise ops only; leaves any other alone."""
     body = op.regions[0].block
     if is_liftable(body):
-        shape = cast(TensorType[Attribute], op.results[0].type).get_shape()
+        shape = cast("TensorType[Attribute]", op.results[0].type).get_shape()
         Rewriter.replace_op(op, [], lift_body(body, op.operands, shape, op))
 
 
@@ -40,7 +41,7 @@ def lift_body(body: Block, arguments: Sequence[SSAValue], shape: Sequence[int], 
     def whole(value: SSAValue) -> SSAValue:
         """The array of a scalar; one from outside of the region is the same for all elements."""
         if value not in lifted:
-            everywhere = {"broadcast_dimensions": DenseArrayBase.from_list(i64, [])}
+            everywhere = {"broadcast_dimensions": i64_array([])}
             spread = OPS["broadcast_in_dim"]([value], [_array_of(value.type, shape)], everywhere)
             block.insert_op_before(spread, op)
             lifted[value] = spread.results[0]
@@ -68,4 +69,4 @@ def _is_elementwise(op: Operation) -> bool:
 
 
 def _array_of(type_: Attribute, shape: Sequence[int]) -> TensorType[Attribute]:
-    return TensorType(cast(TensorType[Attribute], type_).element_type, shape)
+    return TensorType(cast("TensorType[Attribute]", type_).element_type, shape)

@@ -43,4 +43,4 @@ def _collect(region: Region, names: Container[str] | None, found: list[Operation
             if op.regions:
                 for inner in op.regions:
                     _collect(inner, names, found)
-            op = op.next_op
+            op = op._next_op  # pyright: ignore[reportPrivateUsage] - what `next_op` gives, of each op of each walk

@@ -14,6 +14,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from hlo2tx8.dialects.launch import LibraryKernelOp, kernels
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.emitters.emit_fusions import EmitFusionsPass
 from hlo2tx8.errors import LevelError
 from hlo2tx8.fusion.fuse_by_template import FuseByTemplatePass
@@ -254,21 +255,23 @@ def verify_level(module: ModuleOp, level: Level, known: Container[ModuleOp] = ()
     The `known` kernels are at PROGRAM already, and checked there only.
     """
     if level < Level.LOOPS:
-        _check(module.walk(), level, ALLOWED[level])
+        _check(nested_ops(module), level, ALLOWED[level])
         return
     nested = kernels(module)
     for op in module.body.block.ops:
         if not isinstance(op, ModuleOp | LibraryKernelOp):
-            _check(op.walk(), level, _LAUNCHES)
+            _check(nested_ops(op), level, _LAUNCHES)
     for kernel in nested.values():
         if level is Level.PROGRAM or kernel not in known:
-            _check(kernel.walk(), level, ALLOWED[level], flat=level >= Level.FLAT)
+            _check(nested_ops(kernel), level, ALLOWED[level], flat=level >= Level.FLAT)
 
 
 def _check(ops: Iterable[Operation], level: Level, dialects: tuple[str, ...], *, flat: bool = False) -> None:
     wrong: dict[str, int] = {}
-    for op in ops:
-        if op.name.partition(".")[0] not in dialects:
+    ops = list(ops)
+    strange = {name for name in {op.name for op in ops} if name.partition(".")[0] not in dialects}
+    for op in ops if flat or strange else ():
+        if op.name in strange:
             wrong[op.name] = wrong.get(op.name, 0) + 1
         elif flat and any(isinstance(t, TensorType) and len(t.get_shape()) > 1 for t in op.result_types):
             name = f"{op.name} with a tensor of rank > 1"

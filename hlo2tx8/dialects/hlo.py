@@ -26,7 +26,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Data, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_attr_definition,
     irdl_op_definition,
     opt_prop_def,
@@ -44,6 +43,7 @@ from hlo2tx8.dialects.hlo_indexed import ReadAtOp, WriteAtOp
 from hlo2tx8.dialects.hlo_lines import JoinAtOp, ScanOp, SortWordsOp
 from hlo2tx8.dialects.literal import ElementsAttr, Literal, LiteralAttr, is_splat_literal
 from hlo2tx8.dialects.xla_indexing import IndexingMapAttr
+from hlo2tx8.ir import DeclaredOp, integers
 
 
 @irdl_attr_definition
@@ -128,7 +128,7 @@ class OpaqueAttr(Data[str]):
 
 
 @irdl_op_definition
-class FusionOp(IRDLOperation):
+class FusionOp(DeclaredOp):
     """A fusion: block arguments are its parameters, in the order of the operands. `is_expansion`: it is what one instruction
     became, not a fusion of the source. `tiles`: row, column, rows and columns of the tiles that run it, if not all do. `coarse`:
     attributes of the coarse op `fusion_name` that it is; its body is what that computes."""
@@ -153,7 +153,7 @@ class FusionOp(IRDLOperation):
 
 
 @irdl_op_definition
-class LibraryOp(IRDLOperation):
+class LibraryOp(DeclaredOp):
     """A coarse op that a registered kernel computes; its body says what that is. `code`: records, scratchpad and scratch tensors as
     of launch.library, or a module at level LOOPS as text. `epilogue`: the body is what that computes, as a fusion, and a fusion of
     what is computed behind it before it is stored."""
@@ -169,7 +169,7 @@ class LibraryOp(IRDLOperation):
 
 
 @irdl_op_definition
-class GroupOp(IRDLOperation):
+class GroupOp(DeclaredOp):
     """Fusions whose intermediates stay in SPM.
 
     `rows`, of a group that computes some rows of each fusion per step: rows of a chunk, which are one tile's, and of a step.
@@ -200,7 +200,7 @@ class GroupOp(IRDLOperation):
 
 
 @irdl_op_definition
-class BitcastOp(IRDLOperation):
+class BitcastOp(DeclaredOp):
     """The same bytes under another shape or layout."""
 
     name = "hlo.bitcast"
@@ -209,7 +209,7 @@ class BitcastOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CopyOp(IRDLOperation):
+class CopyOp(DeclaredOp):
     """The same elements, in the layout of the result."""
 
     name = "hlo.copy"
@@ -218,7 +218,7 @@ class CopyOp(IRDLOperation):
 
 
 @irdl_op_definition
-class UnknownOp(IRDLOperation):
+class UnknownOp(DeclaredOp):
     """An op no dialect here has: kept, so that all of a module's are reported at once."""
 
     name = "hlo.unknown"
@@ -252,7 +252,9 @@ def decode_attribute(value: Attribute) -> Any:
 
 
 def _decode_array(value: DenseArrayBase[Any]) -> tuple[int, ...] | tuple[bool, ...]:
-    as_bool = value.elt_type.width.data == 1
+    if (width := value.elt_type.width.data) == 64:
+        return integers(value)
+    as_bool = width == 1
     return tuple(bool(v) if as_bool else int(v) for v in value.get_values())
 
 

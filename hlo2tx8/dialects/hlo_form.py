@@ -3,14 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from xdsl.ir import Attribute, Operation, Region, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, opt_prop_def, traits_def, var_operand_def, var_region_def, var_result_def
+from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.irdl import irdl_op_definition, opt_prop_def, traits_def, var_operand_def, var_region_def, var_result_def
 from xdsl.traits import IsTerminator
+
+from hlo2tx8.ir import DeclaredOp
 
 TERMINATORS = ("return",)
 
 
-class OpenForm(IRDLOperation):
+class OpenForm(DeclaredOp):
     """An op of any number of operands, results and regions."""
 
     inputs = var_operand_def()
@@ -25,14 +27,7 @@ class OpenForm(IRDLOperation):
         regions: Sequence[Region] = (),
         attributes: Mapping[str, Attribute] | None = None,
     ) -> None:
-        Operation.__init__(
-            self,
-            operands=list(operands),
-            result_types=list(result_types),
-            properties=dict(properties or {}),
-            attributes=dict(attributes or {}),
-            regions=list(regions),
-        )
+        self._fill(operands, result_types, dict(properties or {}), dict(attributes or {}), regions)
 
 
 class HloForm(OpenForm):
@@ -48,5 +43,5 @@ def declare(dialect: str, name: str, attributes: Sequence[str]) -> type[HloForm]
     members |= {"ATTRIBUTES": tuple(attributes), "__annotations__": {"ATTRIBUTES": ClassVar[tuple[str, ...]]}}
     if name in TERMINATORS:
         members["traits"] = traits_def(IsTerminator())
-    class_name = "".join(part.capitalize() for part in name.replace("-", "_").split("_")) + "Op"
+    class_name = "".join(part.capitalize() for part in name.replace("-", "_").split("_")) + "DeclaredOp"
     return irdl_op_definition(type(class_name, (HloForm,), members))

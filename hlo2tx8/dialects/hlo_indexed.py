@@ -5,11 +5,12 @@
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, i64
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase
 
 from hlo2tx8.dialects.hlo_form import HloForm, declare
 from hlo2tx8.dialects.xla_indexing import IndexingMapAttr
 from hlo2tx8.indexing import IndexingMap
+from hlo2tx8.ir import i64_array
 
 ReadAtOp: type[HloForm] = declare("hlo", "read_at", ("map", "index_maps", "dims", "rooms"))
 """result[d] = x[map(d) + sum over k of clamp(i_k[index_maps[k](d)], 0, rooms[k]) along dims[k]]; operands x, i_0, i_1, ..."""
@@ -31,6 +32,6 @@ def place_properties(
     return {
         "map": IndexingMapAttr(map),
         "index_maps": ArrayAttr([IndexingMapAttr(m) for m in index_maps]),
-        "dims": DenseArrayBase.from_list(i64, list(dims)),
-        "rooms": DenseArrayBase.from_list(i64, list(rooms)),
+        "dims": i64_array(dims),
+        "rooms": i64_array(rooms),
     }

@@ -33,11 +33,9 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
     TensorType,
-    i64,
 )
 from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     ParsePropInAttrDict,
     irdl_op_definition,
     operand_def,
@@ -53,6 +51,8 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from hlo2tx8.ir import DeclaredOp, i64_array, i64_attr
+
 
 class _LaunchesKernel(SymbolUserOpInterface):
     def verify(self, op: Operation) -> None:
@@ -62,7 +62,7 @@ class _LaunchesKernel(SymbolUserOpInterface):
 
 
 @irdl_op_definition
-class KernelOp(IRDLOperation):
+class KernelOp(DeclaredOp):
     """results = kernel(operands): one launch of kernel module `callee`, as part of group number `group`.
 
     Its result may take the place of one of the operands `replaces`, if that is not read afterwards. If it has `updates`, its
@@ -101,9 +101,9 @@ class KernelOp(IRDLOperation):
             result_types=[result_types],
             properties={
                 "callee": SymbolRefAttr(callee),
-                "group": IntegerAttr(group, i64),
-                "replaces": DenseArrayBase.from_list(i64, list(replaces)) if replaces else None,
-                "updates": DenseArrayBase.from_list(i64, list(updates)) if updates else None,
+                "group": i64_attr(group),
+                "replaces": i64_array(replaces) if replaces else None,
+                "updates": i64_array(updates) if updates else None,
                 "tiles": tiles,
             },
             attributes={"loc": StringAttr(origin)} if origin else {},
@@ -125,7 +125,7 @@ class KernelOp(IRDLOperation):
 
 
 @irdl_op_definition
-class LaunchYieldOp(IRDLOperation):
+class LaunchYieldOp(DeclaredOp):
     """The terminator of a region of control flow; its operands are the region's results."""
 
     name = "launch.yield"
@@ -140,7 +140,7 @@ class LaunchYieldOp(IRDLOperation):
         super().__init__(operands=[arguments])
 
 
-class _LoopOp(IRDLOperation):
+class _LoopOp(DeclaredOp):
     """A loop whose body maps loop variables to their next values; types do not change."""
 
     state = var_operand_def()
@@ -184,12 +184,12 @@ class RepeatOp(_LoopOp):
 
     def __init__(self, count: int, state: Sequence[SSAValue], body: Region) -> None:
         types = [value.type for value in state]
-        properties = {"count": IntegerAttr(count, i64)}
+        properties = {"count": i64_attr(count)}
         super().__init__(operands=[state], result_types=[types], regions=[body], properties=properties)
 
 
 @irdl_op_definition
-class CaseOp(IRDLOperation):
+class CaseOp(DeclaredOp):
     """results = branches[selector](); a selector out of range is the last branch. Of a pred, false is the first branch."""
 
     name = "launch.case"
@@ -211,7 +211,7 @@ class CaseOp(IRDLOperation):
 
 
 @irdl_op_definition
-class UpdateOp(IRDLOperation):
+class UpdateOp(DeclaredOp):
     """`tensor` with `update` written where the starts say: an integer scalar per dimension, clamped so that it stays inside.
 
         %1 = launch.update %0 with %u at(%i, %z) : (tensor<8x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>
@@ -237,7 +237,7 @@ class UpdateOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ViewOp(IRDLOperation):
+class ViewOp(DeclaredOp):
     """Elements of `tensor` that follow each other, in the same order under another shape: the result lies in the same buffer, and
     nothing is executed. They begin at element `offset` + the sum over k of `steps[k]` times start k, clamped to 0..rooms[k].
 
@@ -270,9 +270,9 @@ class ViewOp(IRDLOperation):
             operands=[tensor, starts],
             result_types=[result_type],
             properties={
-                "offset": IntegerAttr(offset, i64) if offset else None,
-                "steps": DenseArrayBase.from_list(i64, list(steps)) if starts else None,
-                "rooms": DenseArrayBase.from_list(i64, list(rooms)) if starts else None,
+                "offset": i64_attr(offset) if offset else None,
+                "steps": i64_array(steps) if starts else None,
+                "rooms": i64_array(rooms) if starts else None,
             },
         )
 
@@ -313,7 +313,7 @@ LIBRARY = "library"
 
 
 @irdl_op_definition
-class LibraryKernelOp(IRDLOperation):
+class LibraryKernelOp(DeclaredOp):
     """A kernel that somebody wrote, as encoded records (base64 of what zlib made of them); `body` is what it computes, which levels
     above SCHEDULED run. `spm`: begin and end of the bytes that it uses; `scratch`: types of tensors that only it sees."""
 

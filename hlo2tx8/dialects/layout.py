@@ -36,7 +36,7 @@ def is_tensor(type_: Attribute) -> bool:
 def as_tensor(type_: Attribute) -> TensorType[Attribute]:
     """The type itself, known to be a tensor."""
     assert isinstance(type_, TensorType), type_
-    return cast(TensorType[Attribute], type_)
+    return cast("TensorType[Attribute]", type_)
 
 
 __all__ = ["as_tensor", "is_row_major", "is_tensor", "minor_to_major", "strides"]

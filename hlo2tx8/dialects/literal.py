@@ -38,6 +38,10 @@ class Literal:
         )
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash((self.array.dtype.name, self.array.shape, self.digest))
 
 

@@ -21,4 +21,4 @@ def _collect(op: Operation, found: list[Operation]) -> None:
                 found.append(inner)
                 if inner.regions:
                     _collect(inner, found)
-                inner = inner.next_op
+                inner = inner._next_op  # pyright: ignore[reportPrivateUsage] - what `next_op` gives, of each op of each walk

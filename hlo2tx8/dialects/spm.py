@@ -5,12 +5,13 @@
 %o = spm.offset %t, %bytes                                  // an address inside a buffer
 """
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, i64
+from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Dialect, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
 from hlo2tx8.device.isa import BufferType
+from hlo2tx8.ir import DeclaredOp, i64_attr
 
 KEPT = "kept"
 """Unit attribute of a buffer that holds what a tile has of a tensor while several loops read it."""
@@ -19,7 +20,7 @@ BROUGHT = "brought"
 
 
 @irdl_op_definition
-class AllocOp(IRDLOperation):
+class AllocOp(DeclaredOp):
     """A buffer of `size` bytes in SPM, `copies` times."""
 
     name = "spm.alloc"
@@ -29,7 +30,7 @@ class AllocOp(IRDLOperation):
 
     def __init__(self, size: int, copies: int = 1):
         super().__init__(
-            properties={"size": IntegerAttr(size, i64), "copies": IntegerAttr(copies, i64)},
+            properties={"size": i64_attr(size), "copies": i64_attr(copies)},
             result_types=[BufferType()],
         )
 
@@ -43,7 +44,7 @@ class AllocOp(IRDLOperation):
 
 
 @irdl_op_definition
-class TurnOp(IRDLOperation):
+class TurnOp(DeclaredOp):
     """The copy of a double buffer used in turn number `turn` of the loop: copy `turn mod copies`."""
 
     name = "spm.turn"
@@ -57,7 +58,7 @@ class TurnOp(IRDLOperation):
 
 
 @irdl_op_definition
-class OffsetOp(IRDLOperation):
+class OffsetOp(DeclaredOp):
     """The address `bytes` after the start of a buffer."""
 
     name = "spm.offset"

@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
     TupleType,
     f32,
     i32,
-    i64,
 )
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, irdl_op_definition, traits_def
@@ -31,6 +30,7 @@ from hlo2tx8.dialects.hlo_form import OpenForm
 from hlo2tx8.dialects.tx8be_attributes import ATTRIBUTES
 from hlo2tx8.dialects.tx8be_rows import COMMON, NO_DEFAULT, ROWS, Property, Tx8beRow
 from hlo2tx8.dialects.tx8be_shapes import CHECKS
+from hlo2tx8.ir import i64_attr
 
 SUFFIXES = "?*"
 
@@ -87,7 +87,7 @@ def _encoded(value: Any) -> Attribute:
         case bool():
             return BoolAttr.from_bool(value)
         case int():
-            return IntegerAttr(value, i64)
+            return i64_attr(value)
         case float():
             return FloatAttr(value, f32)
         case str():
@@ -110,7 +110,7 @@ def decoded(value: Attribute, kind: type) -> Any:
         case StringAttr() if kind is str:
             return value.data
         case DenseArrayBase() if kind is list and isinstance(value.elt_type, IntegerType):
-            return tuple(int(number) for number in cast(DenseArrayBase[IntegerType], value).get_values())
+            return tuple(int(number) for number in cast("DenseArrayBase[IntegerType]", value).get_values())
         case _ if kind not in (bool, int, float, str, list) and isinstance(value, kind):
             return value
         case _:

@@ -21,7 +21,7 @@ ON_SPREAD = ("Reshape", "Broadcast")
 
 def tensor_in(type_: Attribute) -> TensorType[Attribute] | None:
     """The type if it is one of tensors."""
-    return cast(TensorType[Attribute], type_) if isinstance(type_, TensorType) else None
+    return cast("TensorType[Attribute]", type_) if isinstance(type_, TensorType) else None
 
 
 def tensor_of(value: Any) -> TensorType[Attribute]:

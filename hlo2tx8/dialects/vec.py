@@ -31,7 +31,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -51,20 +50,16 @@ from hlo2tx8.dialects.xla_join import JoinAtForm
 from hlo2tx8.dialects.xla_reduce import ReduceForm, ReduceLanesForm
 from hlo2tx8.dialects.xla_sort import SortLanesForm
 from hlo2tx8.indexing import Const, IndexingMap, Interval
-
-
-def i64_array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
-    """The sequence as an `array<i64: ...>` attribute."""
-    return DenseArrayBase.from_list(i64, list(values))
+from hlo2tx8.ir import DeclaredOp, i64_array, i64_attr, integers, vector_type_of
 
 
 def ints(array: DenseArrayBase[IntegerType]) -> tuple[int, ...]:
     """The values of an integer array attribute."""
-    return tuple(int(v) for v in array.get_values())
+    return integers(array)
 
 
 @irdl_op_definition
-class ExtentOp(IRDLOperation):
+class ExtentOp(DeclaredOp):
     """`clamp(reduce(map(ivs)), lower, upper)` with reduce = min or max over the map's results: a bound of a box, as an index.
 
     `kind = "min"` for an exclusive upper bound (a tail), `"max"` for a lower bound.
@@ -85,8 +80,8 @@ class ExtentOp(IRDLOperation):
             properties={
                 "map": IndexingMapAttr(map),
                 "kind": StringAttr(kind),
-                "lower": IntegerAttr(lower, i64),
-                "upper": IntegerAttr(upper, i64),
+                "lower": i64_attr(lower),
+                "upper": i64_attr(upper),
             },
             result_types=[IndexType()],
         )
@@ -111,7 +106,7 @@ class ExtentOp(IRDLOperation):
 
 
 @irdl_op_definition
-class BoxOp(IRDLOperation):
+class BoxOp(DeclaredOp):
     """Runs its body over the lanes `shape`; along the dimensions `ragged` only the first `valid` entries count, none if it is 0."""
 
     name = "vec.box"
@@ -139,7 +134,7 @@ class BoxOp(IRDLOperation):
 
 
 @irdl_op_definition
-class LoadOp(IRDLOperation):
+class LoadOp(DeclaredOp):
     """result[l0, l1, ...] = source[offset + sum(strides[k] * lk)] where every clipped lane lies in its bounds, else `fill`.
 
     `clipped` lists lane dimensions; `lower` and `upper` (exclusive) hold one index each per clipped dimension.
@@ -181,7 +176,7 @@ class BoxRegion:
 
 
 @irdl_op_definition
-class StoreOp(IRDLOperation):
+class StoreOp(DeclaredOp):
     """target[offset + sum(strides[k] * lk)] = value[l0, l1, ...] for every valid lane of the box."""
 
     name = "vec.store"
@@ -195,7 +190,7 @@ class StoreOp(IRDLOperation):
 
 
 @irdl_op_definition
-class GatherOp(IRDLOperation):
+class GatherOp(DeclaredOp):
     """result[l] = source[index[l]] where mask[l], else undefined: an access that no affine descriptor describes.
 
     The kernel core reads it, element by element, from a copy of the whole source tensor in SPM.
@@ -211,7 +206,7 @@ class GatherOp(IRDLOperation):
 
 
 @irdl_op_definition
-class IndexOp(IRDLOperation):
+class IndexOp(DeclaredOp):
     """result[l] = map(ivs)[l], an integer per lane; the map's dimensions are loop variables, its ranges the lanes."""
 
     name = "vec.index"
@@ -225,7 +220,7 @@ class IndexOp(IRDLOperation):
 
 
 @irdl_op_definition
-class MaskOp(IRDLOperation):
+class MaskOp(DeclaredOp):
     """result[l] = (every clipped lane lies in its bounds): the indicator of a part of the box, as i1."""
 
     name = "vec.mask"
@@ -239,12 +234,12 @@ class MaskOp(IRDLOperation):
         super().__init__(
             operands=[region.lower, region.upper],
             properties={"clipped": i64_array(region.dims)},
-            result_types=[VectorType(i1, shape)],
+            result_types=[vector_type_of(i1, shape)],
         )
 
 
 @irdl_op_definition
-class SplatOp(IRDLOperation):
+class SplatOp(DeclaredOp):
     """result[l] = value: a scalar constant in every lane."""
 
     name = "vec.splat"
@@ -253,11 +248,11 @@ class SplatOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, value: SSAValue, shape: Sequence[int]):
-        super().__init__(operands=[value], result_types=[VectorType(value.type, shape)])
+        super().__init__(operands=[value], result_types=[vector_type_of(value.type, shape)])
 
 
 @irdl_op_definition
-class BroadcastOp(IRDLOperation):
+class BroadcastOp(DeclaredOp):
     """A vector of the box, repeated along the lane dimension that a `vec.reduce` adds."""
 
     name = "vec.broadcast"
@@ -372,6 +367,5 @@ __all__ = [
     "VecScanLanesOp",
     "VecSortLanesOp",
     "enclosing_box",
-    "i64_array",
     "ints",
 ]

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, TensorType, VectorType, i64
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+
+from hlo2tx8.ir import DeclaredOp, i64_array
 
 
 @irdl_op_definition
-class LoadAtOp(IRDLOperation):
+class LoadAtOp(DeclaredOp):
     """result[l] = source[offset + sum(strides[k] * lk) + shift[l]]; the shift varies along the lane dimensions `varying` only."""
 
     name = "vec.load_at"
@@ -31,13 +33,13 @@ class LoadAtOp(IRDLOperation):
         arrays = {"strides": strides, "varying": varying}
         super().__init__(
             operands=[source, offset, shift],
-            properties={name: DenseArrayBase.from_list(i64, list(array)) for name, array in arrays.items()},
+            properties={name: i64_array(array) for name, array in arrays.items()},
             result_types=[result_type],
         )
 
 
 @irdl_op_definition
-class ReadScalarOp(IRDLOperation):
+class ReadScalarOp(DeclaredOp):
     """Load the integer at an SPM address into a register of the kernel core, to be used as an index; `format` is its element type
     in SPM.
     """
@@ -52,7 +54,7 @@ class ReadScalarOp(IRDLOperation):
 
 
 @irdl_op_definition
-class StoreAtOp(IRDLOperation):
+class StoreAtOp(DeclaredOp):
     """target[offset + sum(strides[k] * lk) + shift] = value[l], if `where` is true; it and the shift are the same in all lanes.
 
     The stores of a box have the same `where`.
@@ -75,5 +77,5 @@ class StoreAtOp(IRDLOperation):
         shift: SSAValue,
         where: SSAValue | None = None,
     ):
-        properties = {"strides": DenseArrayBase.from_list(i64, list(strides))}
+        properties = {"strides": i64_array(strides)}
         super().__init__(operands=[value, target, offset, shift, where], properties=properties)

@@ -8,6 +8,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, region_def, result_def
 
 from hlo2tx8.dialects.xla_dot import DotForm, WindowLine, yielded
+from hlo2tx8.ir import i64_array
 
 
 @irdl_op_definition
@@ -46,7 +47,7 @@ class VecDotOp(DotForm):
         super().__init__(
             operands=[init],
             result_types=[init.type],
-            properties={name: DenseArrayBase.from_list(i64, list(array)) for name, array in arrays.items()}
+            properties={name: i64_array(array) for name, array in arrays.items()}
             | self.of_windows(windows, is_per_channel, is_backward, parts),
             regions=[Region(row), Region(column)],
         )
@@ -56,4 +57,4 @@ class VecDotOp(DotForm):
         """The type of the vectors' elements that are multiplied."""
         type_ = yielded(self.row.block).type
         assert isinstance(type_, VectorType)
-        return cast(VectorType[Attribute], type_).element_type
+        return cast("VectorType[Attribute]", type_).element_type

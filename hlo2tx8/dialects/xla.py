@@ -21,7 +21,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_op_definition,
     opt_prop_def,
     prop_def,
@@ -40,6 +39,7 @@ from hlo2tx8.dialects.xla_join import JoinAtOp
 from hlo2tx8.dialects.xla_loop import LoopOp, YieldOp
 from hlo2tx8.dialects.xla_reduce import ReduceLanesOp, ReduceOp, ScanLanesOp
 from hlo2tx8.dialects.xla_sort import SortLanesOp
+from hlo2tx8.ir import DeclaredOp, i64_array
 
 ROW_TURNS = "xla.row_turns"
 """Of the loop over the chunks of a group by rows that are a tile's."""
@@ -62,7 +62,7 @@ BRINGS_EARLY = "xla.brings_early"
 
 
 @irdl_op_definition
-class TileIdOp(IRDLOperation):
+class TileIdOp(DeclaredOp):
     """`%tile = xla.tile_id [0, 15]`: the tile this runs on, in the closed range."""
 
     name = "xla.tile_id"
@@ -72,11 +72,11 @@ class TileIdOp(IRDLOperation):
     assembly_format = "$range attr-dict"
 
     def __init__(self, num_tiles: int):
-        super().__init__(result_types=[index], properties={"range": DenseArrayBase.from_list(i64, [0, num_tiles - 1])})
+        super().__init__(result_types=[index], properties={"range": i64_array([0, num_tiles - 1])})
 
 
 @irdl_op_definition
-class PureCallOp(IRDLOperation):
+class PureCallOp(DeclaredOp):
     """A call without effects: equal operands give equal results, so it may be merged, moved and dropped."""
 
     name = "xla.pure_call"
@@ -95,7 +95,7 @@ class PureCallOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ElementwiseOp(IRDLOperation):
+class ElementwiseOp(DeclaredOp):
     """`xla.elementwise "stablehlo.compare"(%a, %b) {..} : (f32, f32) -> i1`: an HLO op on scalars or vectors.
 
     Used where arith and math have no op of the same meaning; the meaning is the OpSpec of that name, and the
@@ -125,7 +125,7 @@ class ElementwiseOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ConstantOp(IRDLOperation):
+class ConstantOp(DeclaredOp):
     """A scalar arith.constant cannot hold (unsigned, 8-bit float, complex): `value` is an `hlo.literal`."""
 
     name = "xla.constant"
@@ -139,7 +139,7 @@ class ConstantOp(IRDLOperation):
 
 
 @irdl_op_definition
-class AllocateScratchOp(IRDLOperation):
+class AllocateScratchOp(DeclaredOp):
     """A tensor for what a kernel computes on the way, contents undefined: in device memory, or `in_spm`.
 
     Of a tensor in SPM a tile has the part that the current step of its loop has written; it reads that part alone.
@@ -156,7 +156,7 @@ class AllocateScratchOp(IRDLOperation):
 
 
 @irdl_op_definition
-class SyncTilesOp(IRDLOperation):
+class SyncTilesOp(DeclaredOp):
     """Barrier of all tiles: after it, every tile sees what any tile wrote into these tensors."""
 
     name = "xla.sync_tiles"

@@ -7,7 +7,6 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerType, TensorType, i1, i
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -19,10 +18,11 @@ from xdsl.irdl import (
 from xdsl.traits import NoMemoryEffect, Pure
 
 from hlo2tx8.dialects.xla_indexing import index
+from hlo2tx8.ir import DeclaredOp, i64_array
 
 
 @irdl_op_definition
-class ExtractAtOp(IRDLOperation):
+class ExtractAtOp(DeclaredOp):
     """The element of a tensor at `indices`, moved along dims[k] by the integer shifts[k]; it must lie inside.
 
     %v = xla.extract_at %x[%i, %j] by [0](%s) : tensor<8x4xf32>[index, index], (i32) -> f32          x[i + s, j]
@@ -46,13 +46,13 @@ class ExtractAtOp(IRDLOperation):
         assert isinstance(type_, TensorType)
         super().__init__(
             operands=[tensor, indices, shifts],
-            result_types=[cast(TensorType[Attribute], type_).element_type],
-            properties={"dims": DenseArrayBase.from_list(i64, list(dims))},
+            result_types=[cast("TensorType[Attribute]", type_).element_type],
+            properties={"dims": i64_array(dims)},
         )
 
 
 @irdl_op_definition
-class InsertAtOp(IRDLOperation):
+class InsertAtOp(DeclaredOp):
     """The tensor with an element at `indices`, moved along dims[k] by the integer shifts[k]; it must lie inside. Nothing is written
     if `where` is false.
 
@@ -86,7 +86,7 @@ class InsertAtOp(IRDLOperation):
         super().__init__(
             operands=[scalar, dest, indices, shifts, where],
             result_types=[dest.type],
-            properties={"dims": DenseArrayBase.from_list(i64, list(dims))},
+            properties={"dims": i64_array(dims)},
         )
 
 

@@ -29,7 +29,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
@@ -41,6 +40,7 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from hlo2tx8.dialects.xla_indexing import index
+from hlo2tx8.ir import DeclaredOp, i64_array, i64_attr
 
 
 def sums_type(element: Attribute) -> Attribute | None:
@@ -84,7 +84,7 @@ PASSES: dict[int, tuple[tuple[int, int], ...]] = {
 The part behind the last is the first one of finite numbers: infinity times a further part, which may be 0, is nothing to add."""
 
 
-class DotForm(IRDLOperation):
+class DotForm(DeclaredOp):
     """What a block of a contraction says at every level.
 
     `windows` are those of a convolution: then the dimensions of the depth are elements of a window, the last one features, with
@@ -102,8 +102,8 @@ class DotForm(IRDLOperation):
     def of_windows(windows: Sequence[WindowLine], is_per_channel: bool, is_backward: bool, parts: int) -> dict[str, Attribute]:
         """The properties of a convolution's block with these windows."""
         numbers = [number for w in windows for number in (w.lane, w.depth, w.stride, w.dilation)]
-        properties: dict[str, Attribute] = {"windows": DenseArrayBase.from_list(i64, numbers)}
-        properties["parts"] = IntegerAttr(parts, i64)
+        properties: dict[str, Attribute] = {"windows": i64_array(numbers)}
+        properties["parts"] = i64_attr(parts)
         flags = {"is_per_channel": is_per_channel, "is_backward": is_backward}
         return properties | {name: UnitAttr() for name, is_set in flags.items() if is_set}
 
@@ -153,8 +153,7 @@ class DotOp(DotForm):
         super().__init__(
             operands=[init],
             result_types=[init.type],
-            properties={"lanes": DenseArrayBase.from_list(i64, list(lanes))}
-            | self.of_windows(windows, is_per_channel, is_backward, parts),
+            properties={"lanes": i64_array(lanes)} | self.of_windows(windows, is_per_channel, is_backward, parts),
             regions=[Region(row), Region(column)],
         )
 

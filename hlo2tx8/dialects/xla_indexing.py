@@ -7,7 +7,6 @@ from xdsl.dialects.builtin import IndexType, i1
 from xdsl.ir import Attribute, Data, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     irdl_attr_definition,
     irdl_op_definition,
     prop_def,
@@ -22,6 +21,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from hlo2tx8.indexing import IndexingMap
+from hlo2tx8.ir import DeclaredOp
 
 index = IndexType()
 
@@ -71,7 +71,7 @@ def parse_map(parser: Parser) -> IndexingMapAttr:
     return attr
 
 
-class MapOp(IRDLOperation):
+class MapOp(DeclaredOp):
     """Form of the ops that evaluate a map at SSA values: `name #map(%dims)[%syms]`."""
 
     map = prop_def(IndexingMapAttr)

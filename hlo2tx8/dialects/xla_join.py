@@ -19,14 +19,15 @@ In a step with lanes [%line, %place, %column], each of whose lines has 512 place
 
 from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.ir import Block, Region, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, region_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, region_def, result_def, traits_def
 from xdsl.utils.exceptions import VerifyException
 
 from hlo2tx8.dialects.xla_dot import yielded
 from hlo2tx8.dialects.xla_indexing import index
+from hlo2tx8.ir import DeclaredOp, i64_attr
 
 
-class JoinAtForm(IRDLOperation):
+class JoinAtForm(DeclaredOp):
     """What updates of a step's lanes say at every level: the lane dimension of the places, how many updates a line has, the place
     and the element of each, how an element is joined with the one that is there.
 
@@ -47,7 +48,7 @@ class JoinAtForm(IRDLOperation):
         super().__init__(
             operands=[init],
             result_types=[init.type],
-            properties={"along": IntegerAttr(along, i64), "updates": IntegerAttr(updates, i64)},
+            properties={"along": i64_attr(along), "updates": i64_attr(updates)},
             regions=[Region(places), Region(elements), Region(combiner)],
         )
 

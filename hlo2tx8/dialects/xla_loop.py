@@ -7,7 +7,6 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     irdl_op_definition,
     prop_def,
     region_def,
@@ -21,10 +20,11 @@ from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from hlo2tx8.dialects.xla_indexing import IndexingMapAttr, index, parse_map, print_indices, resolve
+from hlo2tx8.ir import DeclaredOp, i64_attr
 
 
 @irdl_op_definition
-class YieldOp(IRDLOperation):
+class YieldOp(DeclaredOp):
     """Ends a turn of `xla.loop` with the new values of the iter args."""
 
     name = "xla.yield"
@@ -37,7 +37,7 @@ class YieldOp(IRDLOperation):
 
 
 @irdl_op_definition
-class LoopOp(IRDLOperation):
+class LoopOp(DeclaredOp):
     """For all range variables of `map`, at the given dimensions, where its domain holds: the body.
 
     Block arguments: range variables, map results, iter args. The last `num_lanes` range variables are the
@@ -69,7 +69,7 @@ class LoopOp(IRDLOperation):
         super().__init__(
             operands=[dims, iter_args],
             result_types=[types],
-            properties={"map": map, "num_lanes": IntegerAttr(num_lanes, i64)},
+            properties={"map": map, "num_lanes": i64_attr(num_lanes)},
             regions=[body],
         )
 

@@ -26,7 +26,6 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     irdl_op_definition,
     opt_prop_def,
     prop_def,
@@ -38,9 +37,10 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from hlo2tx8.dialects.xla_indexing import index
+from hlo2tx8.ir import DeclaredOp, i64_array, i64_attr
 
 
-class ReduceForm(IRDLOperation):
+class ReduceForm(DeclaredOp):
     """What a block of a reduction says at every level: how many lanes, their elements, how two are joined."""
 
     lanes = prop_def(IntegerAttr.constr(i64))
@@ -53,7 +53,7 @@ class ReduceForm(IRDLOperation):
         super().__init__(
             operands=[init],
             result_types=[types],
-            properties={"lanes": IntegerAttr(lanes, i64)} | ({"is_outer": UnitAttr()} if is_outer else {}),
+            properties={"lanes": i64_attr(lanes)} | ({"is_outer": UnitAttr()} if is_outer else {}),
             regions=[Region(elements), Region(combiner)],
         )
 
@@ -90,7 +90,7 @@ class ReduceOp(ReduceForm):
             raise VerifyException("xla.reduce: the combiner takes two values per result")
 
 
-class ReduceLanesForm(IRDLOperation):
+class ReduceLanesForm(DeclaredOp):
     """What a reduction over lanes of the step says at every level: which lanes, their elements, how two are joined."""
 
     over = prop_def(DenseArrayBase.constr(i64))
@@ -106,7 +106,7 @@ class ReduceLanesForm(IRDLOperation):
         super().__init__(
             operands=[elements, init],
             result_types=[types],
-            properties={"over": DenseArrayBase.from_list(i64, list(over))},
+            properties={"over": i64_array(over)},
             regions=[Region(combiner)],
         )
 

@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     irdl_op_definition,
     opt_operand_def,
     opt_prop_def,
@@ -25,9 +24,10 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from hlo2tx8.dialects.xla_indexing import index
+from hlo2tx8.ir import DeclaredOp, i64_attr
 
 
-class SortLanesForm(IRDLOperation):
+class SortLanesForm(DeclaredOp):
     """What a sort of lanes says at every level: along which lane dimension, the words, and whether the largest comes first.
 
     Tuples of words are ordered by the first word, equal ones by the next; all of a line differ. Words are f32, no NaN and no -0. A
@@ -46,7 +46,7 @@ class SortLanesForm(IRDLOperation):
         super().__init__(
             operands=[words, descending],
             result_types=[[value.type for value in words]],
-            properties={"along": IntegerAttr(along, i64)} | ({"is_bitonic": UnitAttr()} if is_bitonic else {}),
+            properties={"along": i64_attr(along)} | ({"is_bitonic": UnitAttr()} if is_bitonic else {}),
         )
 
     @property

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
+from hlo2tx8.dialects.made import constant_index, yield_op
 from hlo2tx8.dialects.xla import ApplyIndexingOp, DotOp, IndexingMapAttr, YieldOp, index
 from hlo2tx8.dialects.xla_dot import sums_type
 from hlo2tx8.emitters.reduce_blocks import counted_loop
@@ -57,7 +57,7 @@ class ContractionLoop:
         for number in self.contraction.loops:
             turns = self._turns(number)
             if turns == 1:
-                first = arith.ConstantOp(IntegerAttr(0, index))
+                first = constant_index(0)
                 block.add_op(first)
                 counters[number] = first.result
             elif not is_one:
@@ -67,7 +67,7 @@ class ContractionLoop:
                 nest.append(loop)
         sums = self._blocks(sums, counters, block)
         for loop in reversed(nest):
-            loop.body.block.add_op(scf.YieldOp(*sums))
+            loop.body.block.add_op(yield_op(*sums))
             sums = loop.results
         return list(sums)
 
@@ -90,7 +90,7 @@ class ContractionLoop:
             loop = counted_loop(turns, sums, block)
             inner = loop.body.block
             carried = self._dots(inner.args[1:], counters, lanes, (inner.args[0], turns), inner)
-            inner.add_op(scf.YieldOp(*carried))
+            inner.add_op(yield_op(*carried))
             sums = loop.results
         return self._dots(sums, counters, rest or lanes, turns, block)
 

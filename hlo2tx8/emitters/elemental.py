@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from xdsl.dialects import func, scf, tensor
+from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import FunctionType, IntegerAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
+from hlo2tx8.dialects.made import extract_op, if_op, yield_op
 from hlo2tx8.dialects.xla import ApplyIndexingOp, ElementwiseOp, IndexingMapAttr, InDomainOp, PureCallOp, index
 from hlo2tx8.emitters.accumulate import Accumulation
 from hlo2tx8.emitters.contraction_loop import ContractionLoop
@@ -182,7 +183,7 @@ class _ElementEmitter:
         elements = self._elements(op, [loop.body.block.args[0] for loop in nest], inner)
         carried = accumulation.turn(carried, elements, inner)
         for loop in reversed(nest):
-            loop.body.block.add_op(scf.YieldOp(*carried))
+            loop.body.block.add_op(yield_op(*carried))
             carried = list(loop.results)
         return accumulation.finish(carried, block)
 
@@ -233,9 +234,9 @@ class _ElementEmitter:
         block.add_op(condition)
         inside, outside = Block(), Block()
         self._emit_scope(scope, inside)
-        inside.add_op(scf.YieldOp(self._operand(op, number, inside)))
-        outside.add_op(scf.YieldOp(self._choose_operand(op, others, ready, type_, outside)))
-        return _add(block, scf.IfOp(condition.res, [type_], Region(inside), Region(outside)))
+        inside.add_op(yield_op(self._operand(op, number, inside)))
+        outside.add_op(yield_op(self._choose_operand(op, others, ready, type_, outside)))
+        return _add(block, if_op(condition.res, [type_], Region(inside), Region(outside)))
 
     def _always_holds(self, op: Operation, map: IndexingMap) -> bool:
         whole = self.partitioned.places[op].map.dims
@@ -270,7 +271,7 @@ class _ElementEmitter:
         type_ = tensor_type(value).element_type
         indices = self._indices(map, scope, block)
         if isinstance(value, BlockArgument):
-            return _add(block, tensor.ExtractOp(self.tensors[value], indices, type_))
+            return _add(block, extract_op(self.tensors[value], indices, type_))
         owner = value.owner
         assert isinstance(owner, Operation)
         callee = self.names[self.partitioned.function_of[owner]]

@@ -10,7 +10,7 @@ Equal means: the same ops on the same values with the same attributes and types,
 """
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
@@ -23,7 +23,8 @@ from xdsl.rewriter import Rewriter
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, LibraryOp, origin
-from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp, kernels
+from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.dialects.xla import ENTRY, updated_operands
 from hlo2tx8.emitters.band_phases import is_of_bands
 from hlo2tx8.emitters.choose_plan import FirstThatFits, Judge, Named, trust
@@ -78,7 +79,7 @@ class EmitFusionsPass(ModulePass):
         chip = load_chip(self.chip)
         target = Target(Rates.of(chip), self.step_elements)
         blocks = [function.body.block for function in program_functions(op)]
-        emitted: dict[Hashable, str] = {}
+        emitted: dict[Hashable, tuple[str, tuple[int, ...]]] = {}
         apart: dict[Hashable, str] = {}
         unsupported: list[UnsupportedOp] = []
         notes: list[str] = []
@@ -103,9 +104,9 @@ class EmitFusionsPass(ModulePass):
                 ]
                 continue
             if key in emitted:
-                notes.append(f"{fusion_name(fusion)} is equal to {emitted[key]}")
+                notes.append(f"{fusion_name(fusion)} is equal to {emitted[key][0]}")
             else:
-                name = unique_name(fusion, tuple(emitted.values()))
+                name = unique_name(fusion, {name for name, _ in emitted.values()})
                 wanted = replace(
                     target,
                     rates=Rates.of(chip.part(key[1]) if key[1] else chip),
@@ -123,11 +124,10 @@ class EmitFusionsPass(ModulePass):
                     apart |= {key: name} if parts and made == parts else {}
                     continue
                 op.body.block.add_op(made)
-                emitted[key] = name
-            notes.append(_said(What.KERNEL, fusion, emitted[key]))
-            replaces = replaceable(fusion) if isinstance(fusion, FusionOp) else ()
-            place = group, origin(fusion), replaces, _updates(kernels(op).get(emitted[key])), tiles_of(fusion)
-            Rewriter.replace_op(fusion, KernelOp(emitted[key], fusion.operands, fusion.result_types, *place))
+                emitted[key] = name, _updates(made)
+            name, updates = emitted[key]
+            notes.append(_said(What.KERNEL, fusion, name))
+            Rewriter.replace_op(fusion, _launch(fusion, group, name, updates))
         if not unsupported:
             for block in blocks:
                 launch_control(block)
@@ -203,7 +203,7 @@ def _timed_parts(op: Operation) -> list[Operation]:
 
 def _said(what: What, op: Operation, kernel: str = "", why: str = "") -> str:
     """A decision about a fusion, or about the fusions of a group and of groups in it."""
-    parts = (op,) if isinstance(op, LibraryOp) else (fusion for fusion in op.walk() if isinstance(fusion, FusionOp))
+    parts = (op,) if isinstance(op, LibraryOp) else (fusion for fusion in nested_ops(op) if isinstance(fusion, FusionOp))
     names = tuple(Name(fusion_name(fusion)) for fusion in parts)
     return Decision(what, names, Name(kernel), why).line()
 
@@ -216,9 +216,18 @@ def _dissolved(group: GroupOp, name: str, notes: list[str], why: str) -> list[Op
     return [*inner]
 
 
-def _updates(kernel: ModuleOp | None) -> tuple[int, ...]:
+def _launch(fusion: Operation, group: int, name: str, updates: Sequence[int]) -> KernelOp:
+    """The launch of the kernel of that name, which updates these operands, in the place of a fusion."""
+    replaces = replaceable(fusion) if isinstance(fusion, FusionOp) else ()
+    place = group, origin(fusion), replaces, updates, tiles_of(fusion)
+    return KernelOp(name, fusion.operands, fusion.result_types, *place)
+
+
+def _updates(kernel: Operation) -> tuple[int, ...]:
     """The operand that each result of a kernel updates; () if it updates none, as what is not compiled."""
-    return () if kernel is None else next(updated_operands(f) for f in kernel.body.block.ops if ENTRY in f.attributes)
+    if not isinstance(kernel, ModuleOp):
+        return ()
+    return next(updated_operands(f) for f in kernel.body.block.ops if ENTRY in f.attributes)
 
 
 def is_all_there_is(fusion: Operation) -> bool:
@@ -311,7 +320,7 @@ def fusion_name(fusion: Operation) -> str:
     return given.data if isinstance(given, StringAttr) else "fusion"
 
 
-def unique_name(fusion: Operation, taken: tuple[str, ...]) -> str:
+def unique_name(fusion: Operation, taken: Container[str]) -> str:
     """The fusion's name as a symbol, with a number where an unequal fusion already has it."""
     base = re.sub(r"\W+", "_", fusion_name(fusion)) or "fusion"
     name, number = base, 0

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from math import ceil, prod
 
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.device.rates import Rates
@@ -30,6 +30,7 @@ from hlo2tx8.emitters.loop import LoopEmitter, Nest, emit_loops
 from hlo2tx8.emitters.plan_kernel import Groups
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.hlo.precision import num_parts
+from hlo2tx8.ir import i64_array
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
 from hlo2tx8.partitioner.contraction import EXACT_DEPTH, EXACT_PARTS, Contraction, is_contraction, why_not_on_engine
 from hlo2tx8.partitioner.instruction import kind_of, shape_of, tensor_type
@@ -157,7 +158,7 @@ class GemmEmitter:
         if any(blocking.is_shared for _, blocking in match.chosen):
             rates = match.fusion.target.rates
             entry = next(op for op in module.body.block.ops if "xla.entry" in op.attributes)
-            entry.attributes[MESH] = DenseArrayBase.from_list(i64, [rates.mesh_rows, rates.mesh_columns])
+            entry.attributes[MESH] = i64_array([rates.mesh_rows, rates.mesh_columns])
         return module
 
 

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import func, tensor
+from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.dialects.hlo_lines import JoinAtOp as HloJoinAtOp
+from hlo2tx8.dialects.made import extract_op, insert_op
 from hlo2tx8.dialects.xla import ENTRY, ApplyIndexingOp, IndexingMapAttr, JoinAtOp, TileIdOp, YieldOp, index
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import emit_loop
@@ -83,7 +84,7 @@ class JoinEmitter:
             regions.append(region)
         new = JoinAtOp(split.lane_dims.index(1), num_updates, old, regions[0], regions[1], _combiner(op, old))
         new.attributes |= location(op)
-        insert = tensor.InsertOp(new.res, target, list(at))
+        insert = insert_op(new.res, target, list(at))
         body.add_ops([new, insert, YieldOp([insert.result])])
         block.add_ops([tile, loop, func.ReturnOp(*loop.res)])
         entry = func.FuncOp(fusion.name, FunctionType.from_lists(types, types[-1:]), Region(block))
@@ -105,6 +106,6 @@ def _element(value: SSAValue, at: Sequence[SSAValue], tensors: dict[SSAValue, SS
     if isinstance(owner, Operation):
         found = scalar_constant(constant_array(owner), type_)
     else:
-        found = tensor.ExtractOp(tensors[value], list(at), type_)
+        found = extract_op(tensors[value], list(at), type_)
     block.add_op(found)
     return found.results[0]

@@ -9,10 +9,11 @@ scf.for %turn ... {
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from hlo2tx8.dialects.made import constant_index, for_op, yield_op
 from hlo2tx8.dialects.xla import AllocateScratchOp, IndexingMapAttr, LoopOp, TileIdOp, index
 from hlo2tx8.indexing import Dim, IndexingMap, Sym
 
@@ -59,7 +60,7 @@ def join_members(group: Operation, name: str, kernels: Sequence[ModuleOp], turns
         functions += [f for f in kernel.body.block.ops if f is not entry]
     handed: list[SSAValue] = [current[value] for value in written]
     for loop in reversed(loops):
-        loop.body.block.add_op(scf.YieldOp(*handed))
+        loop.body.block.add_op(yield_op(*handed))
         handed = list(loop.results)
     final = dict(zip(written, handed, strict=True))
     block.add_op(func.ReturnOp(*(final[tensors[value]] for value in terminator.operands)))
@@ -79,11 +80,11 @@ def _turn_loops(carried: Sequence[SSAValue], turns: Sequence[Turns], block: Bloc
     """Loops that carry tensors, one inside of the other, the innermost without a terminator yet."""
     loops: list[scf.ForOp] = []
     for count, hint, attributes in turns:
-        bounds = [arith.ConstantOp(IntegerAttr(n, index)) for n in (0, count, 1)]
+        bounds = [constant_index(n) for n in (0, count, 1)]
         body = Block(arg_types=[index, *(value.type for value in carried)])
         body.args[0].name_hint = hint
         lower, upper, step = (bound.result for bound in bounds)
-        loop = scf.ForOp(lower, upper, step, carried, Region(body))
+        loop = for_op(lower, upper, step, carried, Region(body))
         loop.attributes |= attributes
         block.add_ops([*bounds, loop])
         loops.append(loop)

@@ -17,16 +17,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.dialects import func, tensor
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import origin
+from hlo2tx8.dialects.made import insert_op
 from hlo2tx8.dialects.xla import CHANNEL_BLOCKS, ApplyIndexingOp, IndexingMapAttr, LoopOp, PureCallOp, TileIdOp, YieldOp
 from hlo2tx8.emitters.elemental import emit_function
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.errors import UnsupportedOp
 from hlo2tx8.indexing import Dim, IndexingMap
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction
 from hlo2tx8.partitioner.contraction import Contraction
 from hlo2tx8.partitioner.instruction import is_elemental, is_inlined_constant, is_read_as_a_whole, tensor_type
@@ -154,7 +156,7 @@ def _emit_entry(
             for position, target in zip(positions, loop.iter_block_args, strict=True):
                 root = roots[position]
                 indices = _indices(function.maps[function.roots.index(root)], loop.index_args, body)
-                insert = tensor.InsertOp(order[root], target, indices)
+                insert = insert_op(order[root], target, indices)
                 body.add_op(insert)
                 updated.append(insert.result)
             body.add_op(YieldOp(updated))
@@ -203,5 +205,5 @@ def _say_how_to_materialize(
         element.attributes["xla.compute_once"] = UnitAttr()
     if function in splits:
         element.attributes["xla.split"] = IndexingMapAttr(splits[function][0].map)
-        element.attributes["xla.num_lanes"] = IntegerAttr(splits[function][0].num_lanes, i64)
+        element.attributes["xla.num_lanes"] = i64_attr(splits[function][0].num_lanes)
         element.attributes["xla.tensors"] = ArrayAttr([root.type for root in function.roots])

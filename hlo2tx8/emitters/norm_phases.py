@@ -10,7 +10,7 @@ group of products is emitted as it would be by itself, for rows that are there.
 
 from dataclasses import replace
 
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, UnitAttr, i64
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
 from hlo2tx8.dialects.xla import ENTRY, GATHERS_ROWS
@@ -24,6 +24,7 @@ from hlo2tx8.emitters.projection_phases import ProjectionApartError, emit_projec
 from hlo2tx8.emitters.row_group import emit_row_group, emit_rows
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.fusion.build_group import group_of_one
+from hlo2tx8.ir import i64_array
 from hlo2tx8.schedule.costs import size_bytes
 from hlo2tx8.schedule.norm_rows import norm_member, plan_norm
 from hlo2tx8.schedule.row_group import RowGroupSplit
@@ -89,7 +90,7 @@ def _emit(products: GroupOp, name: str, target: Target, notes: list[str], choose
 
 def _rows(norm: FusionOp, name: str, split: RowGroupSplit, target: Target) -> ModuleOp:
     """The kernel of a normalization alone, by rows."""
-    group = group_of_one(norm, {"rows": DenseArrayBase.from_list(i64, split.rows_of_chunk_and_step)})
+    group = group_of_one(norm, {"rows": i64_array(split.rows_of_chunk_and_step)})
     fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
     members = [member for op in fusions if isinstance(member := norm_member(op, target), RowGroupMember)]
     return emit_rows(group, name, fusions, members, target, split)

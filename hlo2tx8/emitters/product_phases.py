@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, UnitAttr, i64
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
@@ -24,6 +24,7 @@ from hlo2tx8.emitters.hero import heroes
 from hlo2tx8.emitters.phase_group import join_phases
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.hlo.fingerprint import fingerprint
+from hlo2tx8.ir import i64_array, i64_attr
 from hlo2tx8.partitioner.contraction import is_contraction
 from hlo2tx8.schedule.contraction_split import ABOUT
 from hlo2tx8.schedule.costs import size_bytes
@@ -132,9 +133,9 @@ def _emit(group: GroupOp, name: str, phases: _Phases) -> ModuleOp:
     module = join_phases(group, name, [GemmEmitter().emit(way.choice) for way in phases.ways])
     entry = next(op for op in module.body.block.ops if ENTRY in op.attributes)
     if phases.in_turns:
-        entry.attributes[PHASE_STEPS] = IntegerAttr(phases.parts, i64)
+        entry.attributes[PHASE_STEPS] = i64_attr(phases.parts)
     if phases.at_once:
-        entry.attributes[RINGS_AT_ONCE] = DenseArrayBase.from_list(i64, phases.at_once)
+        entry.attributes[RINGS_AT_ONCE] = i64_array(phases.at_once)
     if phases.in_ring:
         entry.attributes[RING_SUMS] = UnitAttr()
     if phases.brings_early:

@@ -10,10 +10,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
+from hlo2tx8.dialects.made import constant_index, for_op, yield_op
 from hlo2tx8.dialects.xla import ApplyIndexingOp, IndexingMapAttr, ReduceLanesOp, ReduceOp, YieldOp, index
 from hlo2tx8.emitters.accumulate import Accumulation
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable, delinearize
@@ -43,7 +43,7 @@ class BlockLoop:
             nest.append(loop)
         carried = self._block_loop(carried, counters, block)
         for loop in reversed(nest):
-            loop.body.block.add_op(scf.YieldOp(*carried))
+            loop.body.block.add_op(yield_op(*carried))
             carried = list(loop.results)
         return carried
 
@@ -55,7 +55,7 @@ class BlockLoop:
             loop = counted_loop(turns, carried, block)
             inner = loop.body.block
             found = self._reduce(list(inner.args[1:]), counters, self.blocks.lanes, (inner.args[0], turns), 0, inner)
-            inner.add_op(scf.YieldOp(*found))
+            inner.add_op(yield_op(*found))
             carried = list(loop.results)
         if rest:
             carried = self._reduce(carried, counters, rest, None, turns * self.blocks.lanes, block)
@@ -120,11 +120,11 @@ def join_lanes(
 
 def counted_loop(count: int, carried: Sequence[SSAValue], block: Block) -> scf.ForOp:
     """An empty loop of `count` turns at the end of a block."""
-    lower, upper, step = bounds = [arith.ConstantOp(IntegerAttr(bound, index)) for bound in (0, count, 1)]
+    lower, upper, step = bounds = [constant_index(bound) for bound in (0, count, 1)]
     body = Block(arg_types=[index, *(value.type for value in carried)])
     body.args[0].name_hint = "k"
     for arg in body.args[1:]:
         arg.name_hint = "acc"
-    loop = scf.ForOp(lower.result, upper.result, step.result, carried, body)
+    loop = for_op(lower.result, upper.result, step.result, carried, body)
     block.add_ops([*bounds, loop])
     return loop

@@ -18,17 +18,18 @@ that the step has just computed, so they never leave the scratchpad.
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import BlockArgument, Operation
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, origin
-from hlo2tx8.dialects.xla import ROW_STEPS, ROW_TURNS, index
+from hlo2tx8.dialects.xla import ROW_STEPS, ROW_TURNS
 from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.emitters.emitter import Fusion
 from hlo2tx8.emitters.hero import heroes
 from hlo2tx8.emitters.join_members import join_members
 from hlo2tx8.emitters.loop import Nest, emit_loops
 from hlo2tx8.errors import CapacityError, UnsupportedError, UnsupportedOp
+from hlo2tx8.ir import index_attr
 from hlo2tx8.schedule.plan_row_group import row_group_plans
 from hlo2tx8.schedule.row_group import RowGroupSplit
 from hlo2tx8.schedule.row_group_member import RowGroupMember, row_group_member
@@ -92,5 +93,5 @@ def emit_rows(
         fusion = Fusion(op, f"{name}_{number}", heroes(op)[0], target)
         nests: Sequence[Nest] = member.nests(split)
         kernels.append(emit_loops(fusion, member.partitioned, member.accesses, lambda _, nests=nests: nests))
-    turns = split.num_turns, "turn", {ROW_TURNS: IntegerAttr(split.copies, index)}
+    turns = split.num_turns, "turn", {ROW_TURNS: index_attr(split.copies)}
     return join_members(group, name, kernels, [turns, (split.num_steps, "step", {ROW_STEPS: UnitAttr()})])

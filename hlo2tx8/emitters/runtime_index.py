@@ -11,10 +11,10 @@ from functools import reduce
 from math import prod
 
 import numpy as np
-from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IntegerType, StringAttr, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from hlo2tx8.dialects.made import extract_op, insert_op
 from hlo2tx8.dialects.xla import ElementwiseOp, ExtractAtOp, InsertAtOp
 from hlo2tx8.emitters.scalar import location, scalar_constant, scalar_op_named
 from hlo2tx8.hlo import numpy_dtype
@@ -41,7 +41,7 @@ class RuntimeIndices:
     def read_shifted(self, source: SSAValue, indices: Sequence[SSAValue], shifts: Sequence[SSAValue]) -> SSAValue:
         """The element of `source` at `indices`, moved by the shifts."""
         if not shifts:
-            return self._add(tensor.ExtractOp(source, list(indices), tensor_type(source).element_type))
+            return self._add(extract_op(source, list(indices), tensor_type(source).element_type))
         return self._add(ExtractAtOp(source, indices, self._access.dims, shifts))
 
     def write(
@@ -54,7 +54,7 @@ class RuntimeIndices:
     ) -> SSAValue:
         """The tensor with the element at `indices`, moved by the shifts, if `where` holds."""
         if not shifts:
-            return self._add(tensor.InsertOp(value, target, list(indices)))
+            return self._add(insert_op(value, target, list(indices)))
         return self._add(InsertAtOp(value, target, indices, self._access.dims, shifts, where))
 
     def shifts(self, buffer: SSAValue, runtime: Sequence[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:

@@ -13,13 +13,14 @@ func.func @scan(%p0: tensor<64x512x1xf32>, %p1: tensor<64x1x1xf32>, %r0: ...) ->
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import func, tensor
+from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.dialects.hlo_lines import ScanOp
+from hlo2tx8.dialects.made import extract_op, insert_op
 from hlo2tx8.dialects.xla import ENTRY, ApplyIndexingOp, IndexingMapAttr, ScanLanesOp, TileIdOp, YieldOp
 from hlo2tx8.emitters.accumulate import Accumulation
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
@@ -102,7 +103,7 @@ class _Lines:
         new.attributes |= accumulation.loc
         self.block.add_op(new)
         found = zip(accumulation.finish(new.res, self.block), targets, strict=True)
-        return [self._add(tensor.InsertOp(value, target, list(indices))) for value, target in found]
+        return [self._add(insert_op(value, target, list(indices))) for value, target in found]
 
     def _element(self, value: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
         """The element of an operand at the loop's index, a line's only one, or a scalar."""
@@ -120,7 +121,7 @@ class _Lines:
         elif own.get_shape()[1] == 1:
             map = IndexingMap.from_shape([Dim(0), Const(0), Dim(2)], shape_of(self.op.results[0]))
             indices = self._apply(map, indices)
-        return self._add(tensor.ExtractOp(self.tensors[value], list(indices), own.element_type))
+        return self._add(extract_op(self.tensors[value], list(indices), own.element_type))
 
     def _apply(self, map: IndexingMap, indices: Sequence[SSAValue]) -> Sequence[SSAValue]:
         apply = ApplyIndexingOp(IndexingMapAttr(map), indices)

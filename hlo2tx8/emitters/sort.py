@@ -17,12 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import func, tensor
+from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr, f32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.dialects.hlo_lines import SortWordsOp
+from hlo2tx8.dialects.made import extract_op, insert_op
 from hlo2tx8.dialects.xla import ENTRY, ApplyIndexingOp, IndexingMapAttr, SortLanesOp, TileIdOp, YieldOp
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import emit_loop
@@ -89,7 +90,7 @@ def _sorted(
     """The targets with the sorted words inserted."""
     attributes, words, descending = attributes_of(op), list[SSAValue](), None
     for param in params:
-        extract = tensor.ExtractOp(param, list(indices), f32)
+        extract = extract_op(param, list(indices), f32)
         block.add_op(extract)
         words.append(extract.result)
     alternating = int(attributes["alternating"])
@@ -102,6 +103,6 @@ def _sorted(
     new = SortLanesOp(lane, words, descending, is_bitonic=bool(attributes["is_bitonic"]))
     new.attributes |= {name: value for name, value in op.attributes.items() if name == "loc"}
     block.add_op(new)
-    inserts = [tensor.InsertOp(value, target, list(indices)) for value, target in zip(new.res, targets, strict=True)]
+    inserts = [insert_op(value, target, list(indices)) for value, target in zip(new.res, targets, strict=True)]
     block.add_ops(inserts)
     return [insert.result for insert in inserts]

@@ -21,11 +21,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from xdsl.dialects import arith, func, scf, tensor
-from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import origin
+from hlo2tx8.dialects.made import constant_index, extract_op, for_op, insert_op, yield_op
 from hlo2tx8.dialects.xla import (
     ENTRY,
     IN_ORDER,
@@ -46,6 +47,7 @@ from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.indexed import IndexedAccess
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Sym, Variable
+from hlo2tx8.ir import i64_array
 from hlo2tx8.partitioner.instruction import is_inlined_constant, shape_of, tensor_type
 from hlo2tx8.partitioner.reduction_paths import has_scalar_body
 from hlo2tx8.schedule.work_split import DEFAULT_STEP_ELEMENTS, MIN_CHUNK_ELEMENTS, MOST_ALONE_ELEMENTS, WorkSplit, split_work
@@ -102,7 +104,7 @@ class UpdateEmitter:
         entry = func.FuncOp(fusion.name, FunctionType.from_lists(types, types[len(params) :]), Region(block))
         entry.attributes[ENTRY] = UnitAttr()
         if is_in_place:
-            entry.attributes[UPDATES] = DenseArrayBase.from_list(i64, [params.index(value) for value in replaced])
+            entry.attributes[UPDATES] = i64_array([params.index(value) for value in replaced])
         return ModuleOp([entry], sym_name=StringAttr(fusion.name))
 
 
@@ -163,7 +165,7 @@ class _Update:
         loop = emit_loop(self._split(shape, prod(shape), self.fusion.target.rates.tiles), self.tile, [target])
         body = loop.body.block
         element = self._element(value, loop.index_args, body)
-        insert = tensor.InsertOp(element, loop.iter_block_args[0], loop.index_args)
+        insert = insert_op(element, loop.iter_block_args[0], loop.index_args)
         body.add_ops([insert, YieldOp([insert.result])])
         block.add_op(loop)
         return loop.res[0]
@@ -203,10 +205,10 @@ class _Update:
         """Nested loops of `sizes` turns, which go through the first of the dimensions from its index `first` on."""
         loops: list[scf.ForOp] = []
         for size in sizes:
-            lower, upper, step = (arith.ConstantOp(IntegerAttr(bound, index)) for bound in (0, size, 1))
+            lower, upper, step = (constant_index(bound) for bound in (0, size, 1))
             body = Block(arg_types=[index, *(value.type for value in carried)])
             body.args[0].name_hint = "k"
-            loops.append(scf.ForOp(lower.result, upper.result, step.result, carried, body))
+            loops.append(for_op(lower.result, upper.result, step.result, carried, body))
             loops[-1].attributes[IN_ORDER] = UnitAttr()
             block.add_ops([lower, upper, step, loops[-1]])
             block, carried = body, body.args[1:]
@@ -216,7 +218,7 @@ class _Update:
         (place,) = _apply(IndexingMap.from_shape([expr], sizes), [loop.body.block.args[0] for loop in loops], block)
         results = self._in_order(dims[1:], counters | {dims[0]: place}, carried, block)
         for loop in reversed(loops):
-            loop.body.block.add_op(scf.YieldOp(*results))
+            loop.body.block.add_op(yield_op(*results))
             results = loop.results
         return results
 
@@ -264,7 +266,7 @@ class _Update:
         owner = value.owner
         if isinstance(owner, Operation):
             return _add(block, scalar_constant(constant_array(owner), type_))
-        return _add(block, tensor.ExtractOp(self.tensors[value], list(indices), type_))
+        return _add(block, extract_op(self.tensors[value], list(indices), type_))
 
 
 def _equal_shares(shape: Sequence[int], num_tiles: int) -> tuple[int, ...]:

@@ -10,11 +10,12 @@ from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import UnknownOp
 from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.dialects.nested import nested_ops
 
 
 def expand_all_to_alls(module: ModuleOp) -> None:
     """Changes the module in place."""
-    for op in [op for op in module.walk() if isinstance(op, UnknownOp) and op.op_name.data == "mhlo.all_to_all"]:
+    for op in [op for op in nested_ops(module) if isinstance(op, UnknownOp) and op.op_name.data == "mhlo.all_to_all"]:
         if len({value.type for value in op.operands}) == 1:
             _expand(op)
 

@@ -74,7 +74,7 @@ class AttributeReader:
         found = self.type(type_)
         if not isinstance(found, TensorType):
             raise CompileError("E1001", f"a constant of type {found} is not supported")
-        return cast(TensorType[Attribute], found)
+        return cast("TensorType[Attribute]", found)
 
     def read(self, value: Any) -> Attribute:
         """The xDSL attribute."""

@@ -9,11 +9,13 @@ from xdsl.dialects.builtin import ModuleOp
 from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.dialects.nested import nested_ops
 
 
 def expand_broadcasts(module: ModuleOp) -> None:
     """Changes the module in place: no chlo op names dimensions, so that all of them broadcast along leading ones."""
-    for op in [op for op in module.walk() if op.name.startswith("chlo.broadcast_") and "broadcast_dimensions" in op.properties]:
+    named = (op for op in nested_ops(module) if op.name.startswith("chlo.broadcast_"))
+    for op in [op for op in named if "broadcast_dimensions" in op.properties]:
         dims, e = decode_attributes(op)["broadcast_dimensions"], Expansion(op)
         shape = as_tensor(op.results[0].type).get_shape()
         for number, operand in enumerate(op.operands):

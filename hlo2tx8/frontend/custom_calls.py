@@ -21,6 +21,7 @@ from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.dialects import chlo, stablehlo
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.frontend.coarse_calls import expand_coarse_call
 from hlo2tx8.frontend.lapack import expand_lapack
 from hlo2tx8.frontend.scaled_dot import SCALED_DOT, expand_scaled_dot
@@ -32,7 +33,7 @@ NAMED = {f"{dialect}.{name}": op for dialect in ("mhlo", "chlo") for name, op in
 def expand_custom_calls(module: ModuleOp) -> None:
     """Changes the module in place; custom calls that it knows nothing of stay."""
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
-    for op in [op for op in module.walk() if op.name == "stablehlo.custom_call"]:
+    for op in [op for op in nested_ops(module) if op.name == "stablehlo.custom_call"]:
         found = _expanded(op, functions)
         if found is not None:
             _replace(op, found)

@@ -156,8 +156,8 @@ class _Exporter:
 
     def bitcast(self, op: BitcastOp) -> list[str]:
         """Operand to its order in memory, reshape, and back from the result's order in memory."""
-        source = cast(TensorType[Attribute], op.operands[0].type)
-        target = cast(TensorType[Attribute], op.results[0].type)
+        source = cast("TensorType[Attribute]", op.operands[0].type)
+        target = cast("TensorType[Attribute]", op.results[0].type)
         if type_to_text(source.get_element_type()) != type_to_text(target.get_element_type()):
             raise CompileError("E1002", "no StableHLO text for a bitcast between element types")
         outer, inner = tuple(reversed(minor_to_major(source))), tuple(reversed(minor_to_major(target)))
@@ -246,7 +246,7 @@ def _transpose(value: str, permutation: Sequence[int]) -> str:
 
 
 def _dense_array(value: DenseArrayBase) -> str:
-    numbers = cast(DenseArrayBase[IntegerType], value)
+    numbers = cast("DenseArrayBase[IntegerType]", value)
     is_bool = numbers.elt_type.width.data == 1
     parts = [("true" if v else "false") if is_bool else str(v) for v in numbers.get_values()]
     element = type_to_text(numbers.elt_type)

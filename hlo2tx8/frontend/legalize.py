@@ -8,6 +8,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import CopyOp
 from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.frontend import shim
 from hlo2tx8.frontend.export import to_mlir_text
 from hlo2tx8.frontend.types import type_from_text, type_to_text
@@ -24,14 +25,14 @@ def legalize_chlo(module: ModuleOp) -> ModuleOp:
 
     An op the pass has no expansion for (chlo.scan, chlo.ragged_dot on some types) stays.
     """
-    for op in [op for op in module.walk() if op.name.startswith("chlo.") and not op.regions]:
+    for op in [op for op in nested_ops(module) if op.name.startswith("chlo.") and not op.regions]:
         _expand(op, LEGALIZE)
     return module
 
 
 def legalize_complex(module: ModuleOp) -> None:
     """Changes the module in place: some functions of complex numbers become real arithmetic on their parts."""
-    for op in [op for op in module.walk() if op.name in COMPLEX_FUNCTIONS]:
+    for op in [op for op in nested_ops(module) if op.name in COMPLEX_FUNCTIONS]:
         if isinstance(as_tensor(op.results[0].type).element_type, ComplexType):
             _expand(op, LEGALIZE_COMPLEX)
 

@@ -97,7 +97,7 @@ def _element(token: str, dtype: DType) -> Any:
 
 def literal_to_text(literal: LiteralAttr, type_: Attribute) -> str:
     """`dense<...> : tensor<...>` with the same bits; a splat stays short."""
-    tensor = cast(TensorType[Attribute], type_)
+    tensor = cast("TensorType[Attribute]", type_)
     text, shape, array = type_to_text(tensor), tuple(tensor.get_shape()), literal.array
     if prod(shape) == 0:
         return f"dense<> : {text}"

@@ -13,13 +13,14 @@ from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.dialects.nested import nested_ops
 
 INDEX: TensorType[Attribute] = TensorType(i32, [])
 
 
 def expand_scans(module: ModuleOp) -> None:
     """Replace every chlo.scan of the module by a loop, in place; inner ones first."""
-    for op in reversed([op for op in module.walk() if op.name == "chlo.scan"]):
+    for op in reversed([op for op in nested_ops(module) if op.name == "chlo.scan"]):
         _expand(op)
 
 

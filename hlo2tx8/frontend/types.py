@@ -38,7 +38,7 @@ def with_layout(type_: Attribute, order: Layout) -> Attribute:
     """A tensor type with a layout; without one where it is row-major. ParseError for an order that names other dimensions."""
     if not isinstance(type_, TensorType) or order is None:
         return cast(Attribute, type_)
-    tensor = cast(TensorType[Attribute], type_)
+    tensor = cast("TensorType[Attribute]", type_)
     rank = tensor.get_num_dims()
     if len(order) != rank or (order == row_major(rank) and not isinstance(tensor.encoding, LayoutAttr)):
         return tensor

@@ -12,12 +12,13 @@ whose windows overlap: a pool may be a group by itself.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import CopyOp, FusionOp, GroupOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.fusion.build_group import SEARCHED_SLACK, build_group, name_of_fusion
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.notes import Decision, Name, What
 from hlo2tx8.schedule.band_group_member import BandGroupMember, band_group_member
 from hlo2tx8.schedule.plan_band_group import PHASE_SHARES, SPM_SHARE, BandChain, BandGroupPlan, kept_beside
@@ -104,7 +105,7 @@ def _group(chain: BandChain, slack: float, attempt: int = 0, most_phases: int = 
             groups.insert(0, make_band_group(part, plan.bands[-1].rows))
         if not way.begins:
             if len(groups) > 1:
-                build_group(groups, {"phases": UnitAttr()} | ({"attempt": IntegerAttr(attempt, i64)} if attempt else {}))
+                build_group(groups, {"phases": UnitAttr()} | ({"attempt": i64_attr(attempt)} if attempt else {}))
                 notes.insert(0, f"the next {len(groups)} groups are phases, whose results stay with the tiles that make them")
             groups = []
         end, stays = way.start, way.begins
@@ -164,7 +165,7 @@ def _part(chain: BandChain, start: int, end: int) -> BandChain:
 def make_band_group(chain: BandChain, rows: int) -> GroupOp:
     """The group op for bands of so many rows, with a copy of what several members read in front of them."""
     shared = chain.read_twice()
-    group = build_group(chain.fusions, {"band": IntegerAttr(rows, i64)})
+    group = build_group(chain.fusions, {"band": i64_attr(rows)})
     inside = dict(zip(group.operands, group.body.block.args, strict=True))
     for value in (inside[own] for own in shared):
         copy = _copy(value)

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.fusion.candidate import FusionCandidate, is_kept
 from hlo2tx8.fusion.recognize import recognized
@@ -31,7 +32,7 @@ def build_fusions(block: Block, candidates: Sequence[FusionCandidate], taken: di
     def name(root: Operation, members: Sequence[Operation]) -> str:
         return number_name(f"{recognized(members) or root.name.rpartition('.')[2]}_fusion", taken)
 
-    built = put_fusions(block, candidates, name, [inner for op in kept for inner in op.walk()])
+    built = put_fusions(block, candidates, name, [inner for op in kept for inner in nested_ops(op)])
     terminator = terminator_of(block)
     if terminator.name == "func.return":
         copy_outputs(terminator, taken)

@@ -9,7 +9,7 @@ import base64
 import zlib
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, StringAttr, TensorType, i64
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, TensorType
 from xdsl.ir import Attribute, Region, SSAValue
 
 from hlo2tx8.device.chip import Chip
@@ -23,6 +23,7 @@ from hlo2tx8.fusion.candidate import is_kernel_of_its_own
 from hlo2tx8.fusion.find_candidates import find_candidates
 from hlo2tx8.hlo.regions import inline_region
 from hlo2tx8.hlo.types import dtype, element_type, numpy_dtype
+from hlo2tx8.ir import i64_array
 from hlo2tx8.kernel_registry import REGISTRY, CoarseOp, CoarseTensor, RegisteredKernel
 from hlo2tx8.notes import Decision, Name, What
 from hlo2tx8.partitioner.instruction import tensor_type
@@ -114,7 +115,7 @@ def _code(program: Program, op: CoarseOp, kernel: RegisteredKernel, chip: Chip) 
     return DictionaryAttr(
         {
             "records": StringAttr(base64.b64encode(zlib.compress(np.ascontiguousarray(words).tobytes())).decode()),
-            "spm": DenseArrayBase.from_list(i64, [chip.spm_allocation_start, max(program.spm_bytes, chip.spm_allocation_start)]),
+            "spm": i64_array([chip.spm_allocation_start, max(program.spm_bytes, chip.spm_allocation_start)]),
             "scratch": ArrayAttr([TensorType(element_type(dtype(slot.dtype)), slot.shape) for slot in slots[SlotKind.SCRATCH]]),
         }
     )

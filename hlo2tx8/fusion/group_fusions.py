@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation
 from xdsl.passes import ModulePass
@@ -30,6 +30,7 @@ from xdsl.passes import ModulePass
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.fusion.band_chains import group_bands
 from hlo2tx8.fusion.build_group import SEARCHED_SLACK, build_group, name_of_fusion
 from hlo2tx8.fusion.head_phases import group_heads
@@ -41,6 +42,7 @@ from hlo2tx8.fusion.row_results import join_reductions_of_rows
 from hlo2tx8.hlo.placement import placed_calls
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.indexing import Dim, Expr
+from hlo2tx8.ir import i64_array
 from hlo2tx8.notes import Decision, Name, What, add_notes
 from hlo2tx8.partitioner.instruction import tensor_type
 from hlo2tx8.schedule.costs import Costs
@@ -113,7 +115,7 @@ class _Members:
 def _blocks(module: ModuleOp, placed: Container[str]) -> Iterator[Block]:
     """The blocks of functions and of the control flow in them; not of `placed` ones, whose tiles cannot meet by themselves."""
     for function in module.body.block.ops:
-        for op in function.walk() if not isinstance(function, FuncOp) or function.sym_name.data not in placed else ():
+        for op in nested_ops(function) if not isinstance(function, FuncOp) or function.sym_name.data not in placed else ():
             if isinstance(op, FuncOp) or op.name in CONTROL:
                 yield from (block for region in op.regions for block in region.blocks)
 
@@ -227,7 +229,7 @@ def _group(chain: Sequence[_Link], target: Target) -> str:
     costs = plan.cycles_apart - plan.cycles, plan.cycles, plan.cycles_apart
     if saving <= 0:
         return Decision(What.NO_GROUP, names, Name(""), figures, *costs).line()
-    build_group([link.fusion for link in chain], {"rows": DenseArrayBase.from_list(i64, plan.split.rows_of_chunk_and_step)})
+    build_group([link.fusion for link in chain], {"rows": i64_array(plan.split.rows_of_chunk_and_step)})
     why = f"a group by rows, {plan.split.step_rows} a step, {plan.split.chunk_rows} a chunk: {figures}"
     return Decision(What.GROUP, names, Name(""), why, *costs).line()
 

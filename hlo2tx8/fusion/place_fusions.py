@@ -20,6 +20,7 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.fusion.views import is_view
 from hlo2tx8.hlo.placement import Rectangle, placed_calls
 from hlo2tx8.hlo.regions import terminator_of
@@ -42,7 +43,7 @@ class PlaceFusionsPass(ModulePass):
         names = dict.fromkeys(call.callee.string_value() for call, _ in calls)
         for call, rectangle in calls:
             _inline(call, functions[call.callee.string_value()], None if rectangle.is_all(mesh) else rectangle)
-        still = {call.callee.string_value() for call in op.walk() if isinstance(call, CallOp)}
+        still = {call.callee.string_value() for call in nested_ops(op) if isinstance(call, CallOp)}
         for name in names:
             if name not in still:
                 functions[name].detach()

@@ -42,5 +42,5 @@ def content_key(op: Operation, *more: object) -> str:
 
 def _plain(key: Hashable) -> object:
     if isinstance(key, tuple):
-        return [_plain(part) for part in cast(tuple[Hashable, ...], key)]
+        return [_plain(part) for part in cast("tuple[Hashable, ...]", key)]
     return str(key)

@@ -65,7 +65,7 @@ def tensor_like(type_: Attribute) -> TensorLike:
     """Shape, dtype and layout of a ranked tensor type with static shape; LevelError for other types."""
     if not isinstance(type_, TensorType):
         raise LevelError("E1006", f"{type_} is no tensor")
-    tensor = cast(TensorType[Attribute], type_)
+    tensor = cast("TensorType[Attribute]", type_)
     shape = tuple(tensor.get_shape())
     if any(n < 0 for n in shape):
         raise CompileError("E1001", f"{type_} has a dynamic shape")

@@ -8,13 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import DenseArrayBase, DictionaryAttr, IntegerAttr, IntegerType, ModuleOp, StringAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, DictionaryAttr, IntegerAttr, IntegerType, ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp
 from xdsl.ir import Operation
 
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.dialects.xla import PART
 from hlo2tx8.errors import InputError
 from hlo2tx8.hlo.module import program_functions
+from hlo2tx8.ir import i64_array, i64_attr
 
 FRONTEND, TILES = "mhlo.frontend_attributes", "tiles"
 
@@ -46,7 +48,7 @@ class Rectangle:
     @property
     def attribute(self) -> DenseArrayBase[IntegerType]:
         """As IR holds it."""
-        return DenseArrayBase.from_list(i64, [self.row, self.column, self.rows, self.columns])
+        return i64_array([self.row, self.column, self.rows, self.columns])
 
     @staticmethod
     def of(op: Operation) -> "Rectangle | None":
@@ -72,7 +74,7 @@ def num_tiles(op: Operation) -> int:
 def of_part(kernel: ModuleOp, part: int) -> ModuleOp:
     """The kernel, which says how many tiles it is for if they are not all."""
     if part:
-        kernel.attributes[PART] = IntegerAttr(part, i64)
+        kernel.attributes[PART] = i64_attr(part)
     return kernel
 
 
@@ -101,6 +103,6 @@ def asked_of(call: Operation, mesh: Sequence[int]) -> Rectangle | None:
 def placed_calls(module: ModuleOp, mesh: Sequence[int]) -> Iterator[tuple[CallOp, Rectangle]]:
     """The calls that are given tiles, and these."""
     for function in program_functions(module):
-        for op in function.walk():
+        for op in nested_ops(function):
             if isinstance(op, CallOp) and (found := asked_of(op, mesh)) is not None:
                 yield op, found

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from hlo2tx8.dialects.nested import nested_ops
+
 CONTROL = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 """Ops whose regions are programs of their own; other regions say how elements are combined."""
 
@@ -28,7 +30,7 @@ def captured(op: Operation) -> list[SSAValue]:
         return []
     inside: dict[SSAValue, None] = {}
     found: dict[SSAValue, None] = {}
-    for inner in op.walk():
+    for inner in nested_ops(op):
         for region in inner.regions:
             for block in region.blocks:
                 inside.update(dict.fromkeys(block.args))

@@ -198,7 +198,7 @@ def signature_of(module: ModuleOp) -> Signature:
 
 def _value_in(attributes: Mapping[str, Attribute]) -> tuple[int | float, ...] | None:
     value = attributes.get(VALUE)
-    return tuple(cast(DenseArrayBase[IntegerType], value).get_values()) if isinstance(value, DenseArrayBase) else None
+    return tuple(cast("DenseArrayBase[IntegerType]", value).get_values()) if isinstance(value, DenseArrayBase) else None
 
 
 def port_of(type_: Attribute) -> Port:
@@ -206,7 +206,7 @@ def port_of(type_: Attribute) -> Port:
 
     if not isinstance(type_, TensorType):
         raise InputError("E1004", f"{type_} is no array")
-    tensor = cast(TensorType[Attribute], type_)
+    tensor = cast("TensorType[Attribute]", type_)
     if not tensor.has_static_shape():
         raise InputError("E1004", f"{type_} has no static shape")
     layout = () if is_row_major(tensor) else minor_to_major(tensor)

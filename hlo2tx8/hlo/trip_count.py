@@ -63,7 +63,7 @@ def _turns(direction: str, counter: Counter, bound: int) -> int | None:
             turns = (bound - lo) // step
         case _:
             return None
-    info = np.iinfo(numpy_dtype(cast(TensorType[Attribute], counter.type).element_type))
+    info = np.iinfo(numpy_dtype(cast("TensorType[Attribute]", counter.type).element_type))
     return turns if info.min <= lo + turns * step <= info.max else None
 
 
@@ -91,7 +91,7 @@ def constant_of(value: SSAValue) -> int | None:
     op, type_ = value.owner, value.type
     if not (isinstance(op, Operation) and op.name == "stablehlo.constant" and isinstance(type_, TensorType)):
         return None
-    tensor = cast(TensorType[Attribute], type_)
+    tensor = cast("TensorType[Attribute]", type_)
     if tensor.get_shape() or not is_splat_literal(op) or not is_integer(numpy_dtype(tensor.element_type)):
         return None
     return int(decode_attributes(op)["value"])

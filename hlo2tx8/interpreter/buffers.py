@@ -37,7 +37,7 @@ def logical_type(entry: FuncOp) -> FunctionType:
 
 def to_buffers(entry: FuncOp, arrays: Sequence[Array]) -> list[Array]:
     """The arguments in the shape the entry function works on: unchanged, or flattened in the order of their layouts."""
-    types = [cast(TensorType[Attribute], t) for t in logical_type(entry).inputs]
+    types = [cast("TensorType[Attribute]", t) for t in logical_type(entry).inputs]
     if len(arrays) != len(types):
         raise InputError("E1004", f"{len(types)} arrays expected, {len(arrays)} given")
     result: list[Array] = []

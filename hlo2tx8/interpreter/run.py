@@ -58,7 +58,7 @@ def interpret(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
     if entry is None:
         raise LevelError("E1006", "the module has no entry function")
     type_ = logical_type(entry)
-    results = [cast(TensorType[Attribute], t) for t in type_.outputs]
+    results = [cast("TensorType[Attribute]", t) for t in type_.outputs]
     if len(arrays) != len(type_.inputs) - len(results):
         raise InputError("E1004", f"{len(type_.inputs) - len(results)} arrays expected, {len(arrays)} given")
     given = [np.asarray(array) for array in arrays]

@@ -51,4 +51,4 @@ def index_vector(op: vec.IndexOp, lanes: Sequence[Array], look: Look) -> Array:
 def element_type(op: Operation) -> Attribute:
     """The type of one element of an op's result."""
     type_ = op.results[0].type
-    return cast(VectorType[Attribute], type_).element_type if isinstance(type_, VectorType) else type_
+    return cast("VectorType[Attribute]", type_).element_type if isinstance(type_, VectorType) else type_

@@ -5,19 +5,18 @@ tx8.CGRATensor_ArithOp_V_VV_add dst(%a) a(%x) b(%y) n(128) fp32 {buffers = array
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, BlockArgument, SSAValue
-from xdsl.utils.hints import isa
 
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.fields import SPM_ROLES
 from hlo2tx8.device.program import Buffer, BufferUse
 from hlo2tx8.dialects import spm
 from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.ir import i64_array, i64_attr, text_attr
 
 ATTRIBUTE = "buffers"
 NUMBERS = ("address", "size", "copies", "stride")
@@ -40,17 +39,18 @@ def note_buffers(
 ) -> None:
     """Writes down where every `spm.alloc` of a function will be, and when, and which of them each instruction's addresses are
     in."""
-    allocs = [o for o in nested_ops(function) if isinstance(o, spm.AllocOp)]
+    ops = nested_ops(function)
+    allocs = [o for o in ops if isinstance(o, spm.AllocOp)]
     numbers: dict[SSAValue, int] = {alloc.result: i for i, alloc in enumerate(allocs)}
     names: dict[SSAValue, str] = {}
-    for op in nested_ops(function):
+    for op in ops:
         if not isinstance(op, Instruction):
             continue
         values = op.values()
         accesses = [a for a in op.accesses() if a.space != "ddr"]
         roots = [spm.root_buffer(v) for a in accesses if isinstance(v := values[a.field], SSAValue)]
         if len(roots) == len(accesses) and all(root in numbers for root in roots):
-            op.attributes[ATTRIBUTE] = DenseArrayBase.from_list(i64, [numbers[root] for root in roots])
+            op.attributes[ATTRIBUTE] = i64_array([numbers[root] for root in roots])
         for access, root in zip(accesses, roots, strict=False):
             if access.is_write:
                 names.setdefault(root, _name(op))
@@ -62,15 +62,9 @@ def note_buffers(
         for a in allocs
     )
     function.attributes[ATTRIBUTE] = ArrayAttr(
-        DictionaryAttr({"name": StringAttr(name)} | {k: _number_attr(v) for k, v in zip((*NUMBERS, *LIFE), row, strict=True)})
+        DictionaryAttr({"name": text_attr(name)} | {k: i64_attr(v) for k, v in zip((*NUMBERS, *LIFE), row, strict=True)})
         for name, row in table
     )
-
-
-@lru_cache(maxsize=1 << 12)
-def _number_attr(number: int) -> IntegerAttr:
-    """Tables say the same few numbers again and again, and an attribute takes long to make."""
-    return IntegerAttr(number, i64)
 
 
 def _name(op: Instruction) -> str:
@@ -123,7 +117,8 @@ def lives_of(function: func.FuncOp) -> tuple[BufferLife, ...]:
 
 def _rows(function: func.FuncOp) -> list[DictionaryAttr]:
     noted = function.attributes.get(ATTRIBUTE)
-    return [row for row in noted.data if isinstance(row, DictionaryAttr)] if isa(noted, ArrayAttr[Attribute]) else []
+    rows = cast("ArrayAttr[Attribute]", noted).data if isinstance(noted, ArrayAttr) else ()
+    return [row for row in rows if isinstance(row, DictionaryAttr)]
 
 
 def _numbers(row: DictionaryAttr, names: Sequence[str]) -> list[int]:

@@ -60,13 +60,13 @@ def vector_type(value: SSAValue) -> VectorType[Attribute]:
     """The type of a vector value."""
     type_ = value.type
     assert isinstance(type_, VectorType)
-    return cast(VectorType[Attribute], type_)
+    return cast("VectorType[Attribute]", type_)
 
 
 def format_of(type_: Attribute) -> Format:
     """The format of a scalar, vector or tensor type; raises CompileError for a type no instruction computes with."""
     if isinstance(type_, (VectorType, TensorType)):
-        shaped = cast(VectorType[Attribute] | TensorType[Attribute], type_)
+        shaped = cast("VectorType[Attribute] | TensorType[Attribute]", type_)
         return format_of(shaped.get_element_type())
     if isinstance(type_, IndexType):
         return Format.INT64
@@ -87,10 +87,10 @@ def format_of(type_: Attribute) -> Format:
 def storage_format(type_: Attribute) -> Format:
     """The format elements are moved in; those no instruction computes with are opaque bytes, sub-byte ones a byte each."""
     if isinstance(type_, (VectorType, TensorType)):
-        shaped = cast(VectorType[Attribute] | TensorType[Attribute], type_)
+        shaped = cast("VectorType[Attribute] | TensorType[Attribute]", type_)
         return storage_format(shaped.get_element_type())
     if isinstance(type_, ComplexType):
-        part = cast(ComplexType[Float32Type | Float64Type], type_).element_type
+        part = cast("ComplexType[Float32Type | Float64Type]", type_).element_type
         return Format.UINT64 if isinstance(part, Float32Type) else Format.RAW128
     try:
         return format_of(type_)
@@ -102,7 +102,7 @@ def tensor_type(value: SSAValue) -> TensorType[Attribute]:
     """The type of a value that is a tensor."""
     type_: Attribute = value.type
     assert isinstance(type_, TensorType)
-    return cast(TensorType[Attribute], type_)
+    return cast("TensorType[Attribute]", type_)
 
 
 def constant_bits(value: SSAValue) -> int:

@@ -19,12 +19,12 @@ def tensor_type(value: SSAValue) -> TensorType[Attribute]:
     type_ = value.type
     if not isinstance(type_, TensorType):
         raise LevelError("E1006", f"{type_} is no tensor")
-    return cast(TensorType[Attribute], type_)
+    return cast("TensorType[Attribute]", type_)
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
     """The shape of a tensor value."""
-    return tensor_type(value).get_shape()
+    return tuple([size.data for size in tensor_type(value).shape.data])  # a third of `get_shape`'s time
 
 
 def kind_of(op: Operation) -> Kind:

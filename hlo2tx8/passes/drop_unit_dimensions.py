@@ -18,17 +18,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, i64
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from hlo2tx8.builders.expansion import Expansion, dot_numbers, int_array
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.regions import CONTROL
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.partitioner.equal_ops import erase_unread
 from hlo2tx8.partitioner.instruction import has_plain_tensors, is_elementwise, shape_of
 
@@ -43,7 +45,7 @@ class DropUnitDimensionsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
-            blocks = [region.block for inner in function.walk() if inner.name in CONTROL for region in inner.regions]
+            blocks = [region.block for inner in nested_ops(function) if inner.name in CONTROL for region in inner.regions]
             for block in (function.body.block, *blocks):
                 if any(inner.name == DOT and _is_mixed(inner) for inner in block.ops):
                     for inner in tuple(block.ops):
@@ -105,7 +107,7 @@ def _without(op: Operation, e: Expansion) -> SSAValue | None:
             source = _squeezed(op.operands[0], e)
             return source if source.type == small else e.emit("reshape", [source], small)
         case "stablehlo.iota" if (dim := int(attributes_of(op)["iota_dimension"])) in places:
-            return e.emit("iota", [], small, iota_dimension=IntegerAttr(places[dim], i64))
+            return e.emit("iota", [], small, iota_dimension=i64_attr(places[dim]))
         case "stablehlo.broadcast_in_dim":
             return _broadcast(op, e, places, small)
         case "stablehlo.transpose":

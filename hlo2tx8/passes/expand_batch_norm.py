@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, FloatAttr, IntegerAttr, ModuleOp, TensorType, f32, i64
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, FloatAttr, ModuleOp, TensorType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -25,6 +25,7 @@ from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.types import bit_width, numpy_dtype
+from hlo2tx8.ir import i64_attr
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def _training(op: Operation) -> None:
     mean = a.mean(x)
     centered = a("subtract", x, a.spread(mean))
     variance = a.mean(a("multiply", centered, centered))
-    attributes = {"epsilon": FloatAttr(a.epsilon, f32), "feature_index": IntegerAttr(a.feature, i64)}
+    attributes = {"epsilon": FloatAttr(a.epsilon, f32), "feature_index": i64_attr(a.feature)}
     normalized = a.e.insert(stablehlo.OPS["batch_norm_inference"]([x, scale, offset, mean, variance], [x.type], attributes))
     a.done(normalized.results[0], mean, variance)
     _inference(normalized)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, Signedness, TensorType, f32, f64, i1, i64
+from xdsl.dialects.builtin import IntegerType, ModuleOp, Signedness, TensorType, f32, f64, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -22,6 +22,7 @@ from hlo2tx8.dialects.hlo import BitcastOp
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.types import bit_width, is_complex
+from hlo2tx8.ir import i64_attr
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def _bitcast_convert(op: Operation) -> None:
     e = Expansion(op)
     if 0 in result.shape:
         # Nothing to compute; an op without operands of the right type will do.
-        e.replace(e.emit("iota", [], op.results[0].type, iota_dimension=IntegerAttr(result.shape.index(0), i64)))
+        e.replace(e.emit("iota", [], op.results[0].type, iota_dimension=i64_attr(result.shape.index(0))))
     elif is_complex(source.dtype):
         (_split_complex if wide > narrow else _join_complex)(e, op)
     elif wide > narrow:
@@ -91,7 +92,7 @@ def _split(e: Expansion, op: Operation, wide: int, narrow: int, shape: tuple[int
     bits = e.emit("bitcast_convert", [op.operands[0]], _unsigned(wide, shape[:-1]))
     full = _unsigned(wide, shape)
     spread = e.emit("broadcast_in_dim", [bits], full, broadcast_dimensions=int_array(range(len(shape) - 1)))
-    part = e.emit("iota", [], full, iota_dimension=IntegerAttr(len(shape) - 1, i64))
+    part = e.emit("iota", [], full, iota_dimension=i64_attr(len(shape) - 1))
     shift = e.emit("multiply", [part, e.splat(narrow, full)], full)
     shifted = e.emit("shift_right_logical", [spread, shift], full)
     if narrow == 1:
@@ -122,7 +123,7 @@ def _split_complex(e: Expansion, op: Operation) -> None:
     shape = as_tensor(op.operands[0].type).get_shape()
     column, both = TensorType(f64, (*shape, 1)), TensorType(f64, (*shape, 2))
     columns = [e.emit("reshape", [e.emit(name, op.operands, TensorType(f64, shape))], column) for name in ("real", "imag")]
-    parts = e.emit("concatenate", columns, both, dimension=IntegerAttr(len(shape), i64))
+    parts = e.emit("concatenate", columns, both, dimension=i64_attr(len(shape)))
     bits = Term(e, parts).bitcast(_unsigned_element(64))
     halves = [word.converted(_unsigned_element(32)).bitcast(f32).value for word in (bits, bits >> 32)]
     e.replace(e.emit("complex", halves, op.results[0].type))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -34,6 +34,7 @@ from hlo2tx8.hlo.combiner import neutral_element
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.window import Window
 from hlo2tx8.hlo.spec import Array
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.schedule.scan_lines import piece_of_line
 
 Shape = tuple[int, ...]
@@ -133,7 +134,7 @@ class _Scan(Expansion):
         """Each row scanned, by a kernel of its own, which reads what `values` are reshapes of."""
         mark, types = self.op.prev_op, [value.type for value in values]
         own = [self.emit("reshape", [_source(value)], value.type) for value in values]
-        properties = {"dimension": IntegerAttr(1, i64)}
+        properties = {"dimension": i64_attr(1)}
         new = self.insert(ScanOp([*own, *starts], types, properties, [self.op.regions[0].clone()]))
         return self.fuse_since(mark, new.results)
 
@@ -161,7 +162,7 @@ class _Scan(Expansion):
         """One behind the other along n."""
         before, n, after = shape_of(a)
         type_ = self.like(a, (before, n + shape_of(b)[1], after))
-        return self.emit("concatenate", [a, b], type_, dimension=IntegerAttr(1, i64))
+        return self.emit("concatenate", [a, b], type_, dimension=i64_attr(1))
 
     def _cut(self, value: SSAValue, start: int, limit: int, step: int = 1) -> SSAValue:
         """Every element, or every other one, from `start` to `limit` along n."""

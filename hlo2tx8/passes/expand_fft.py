@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, TensorType, i64
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -26,6 +26,7 @@ from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.dialects.struct_text import parse_struct
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.types import element_type, numpy_dtype
+from hlo2tx8.ir import i64_attr
 
 Shape = Sequence[int]
 
@@ -184,4 +185,4 @@ def _whole_spectrum(e: _Transform, half: SSAValue, n: int) -> SSAValue:
     parts[1] = e.emit("negate", [parts[1]], parts[1].type)
     conjugate = e.emit("complex", parts, mirrored.type)
     back = e.emit("reverse", [conjugate], mirrored.type, dimensions=int_array([len(outer)]))
-    return e.emit("concatenate", [half, back], e.type([*outer, n]), dimension=IntegerAttr(len(outer), i64))
+    return e.emit("concatenate", [half, back], e.type([*outer, n]), dimension=i64_attr(len(outer)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, i1, i32, i64
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType, i1, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -24,6 +24,7 @@ from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.precision import HIGHEST
 from hlo2tx8.hlo.types import element_type, is_complex
+from hlo2tx8.ir import i64_attr
 
 INDEX: TensorType[Attribute] = TensorType(i32, [])
 
@@ -99,7 +100,7 @@ class _Matrices(Expansion):
     def numbers(self, like: SSAValue, dim: int) -> SSAValue:
         """For every element its row index (dim -2) or column index (dim -1)."""
         shape = shape_of(like)
-        return self.emit("iota", [], TensorType(i32, shape), iota_dimension=IntegerAttr(len(shape) + dim, i64))
+        return self.emit("iota", [], TensorType(i32, shape), iota_dimension=i64_attr(len(shape) + dim))
 
     def where(self, direction: str, a: SSAValue, b: SSAValue, value: SSAValue) -> SSAValue:
         """`value` where `a` compares to `b` in that direction (GE, LT, ...), else 0."""

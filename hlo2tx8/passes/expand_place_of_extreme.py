@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, f32, i1, i64
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType, f32, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -27,6 +27,7 @@ from hlo2tx8.hlo.combiner import does, extreme
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.types import is_float
+from hlo2tx8.ir import i64_attr
 
 MOST_NUMBERS = 1 << 24
 
@@ -79,7 +80,7 @@ def _find_place(op: Operation, direction: str) -> bool:
     is_found = _compare(e, "EQ", source, spread)
     if is_float(tensor_like(source.type).dtype):
         is_found = e.emit("or", [is_found, _compare(e, "NE", source, source)], is_found.type)
-    numbers = e.emit("iota", [], TensorType(f32, shape), iota_dimension=IntegerAttr(dimensions[0], i64))
+    numbers = e.emit("iota", [], TensorType(f32, shape), iota_dimension=i64_attr(dimensions[0]))
     infinity = e.emit("constant", [], TensorType(f32, ()), value=LiteralAttr.from_array(np.array(np.inf, np.float32)))
     nowhere = e.emit("broadcast_in_dim", [infinity], numbers.type, broadcast_dimensions=int_array(()))
     place = _reduce(e, "minimum", e.emit("select", [is_found, numbers, nowhere], numbers.type), infinity, dimensions)

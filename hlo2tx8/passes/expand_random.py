@@ -16,7 +16,7 @@ from math import prod
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, Signedness, TensorType, f32, i64
+from xdsl.dialects.builtin import IntegerType, ModuleOp, Signedness, TensorType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -29,6 +29,7 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.signature import port_of
 from hlo2tx8.hlo.types import bit_width, is_float, is_unsigned, mantissa_bits, numpy_dtype
+from hlo2tx8.ir import i64_attr
 
 Shape = Sequence[int]
 
@@ -62,20 +63,20 @@ class _Bits(Expansion):
     def state(self, words: Sequence[Term], like: SSAValue) -> SSAValue:
         """The words, scalars, as a state tensor like `like`."""
         rows = [self.emit("reshape", [word.value], TensorType(LONG, [1])) for word in words]
-        return self.emit("concatenate", rows, like.type, dimension=IntegerAttr(0, i64))
+        return self.emit("concatenate", rows, like.type, dimension=i64_attr(0))
 
     def spread(self, word: Term, shape: Shape) -> Term:
         everywhere = self.emit("broadcast_in_dim", [word.value], self.like(word.value, shape), broadcast_dimensions=int_array([]))
         return Term(self, everywhere)
 
     def numbers(self, count: int) -> Term:
-        return Term(self, self.emit("iota", [], TensorType(LONG, [count]), iota_dimension=IntegerAttr(0, i64)))
+        return Term(self, self.emit("iota", [], TensorType(LONG, [count]), iota_dimension=i64_attr(0)))
 
     def interleaved(self, parts: Sequence[Term], size: int) -> SSAValue:
         """The elements of the parts taken in turn, as many as `size`."""
         count = as_tensor(parts[0].value.type).get_shape()[0]
         columns = [self.emit("reshape", [part.value], self.like(part.value, (count, 1))) for part in parts]
-        rows = self.emit("concatenate", columns, self.like(columns[0], (count, len(parts))), dimension=IntegerAttr(1, i64))
+        rows = self.emit("concatenate", columns, self.like(columns[0], (count, len(parts))), dimension=i64_attr(1))
         flat = self.emit("reshape", [rows], self.like(rows, (count * len(parts),)))
         bounds = {"start_indices": int_array([0]), "limit_indices": int_array([size]), "strides": int_array([1])}
         return self.emit("slice", [flat], self.like(flat, (size,)), **bounds)
@@ -118,7 +119,7 @@ class _Bits(Expansion):
         pair = [*half[: split + 1], 1, *half[split + 1 :]]
         columns = [self.emit("reshape", [word.value], self.like(word.value, pair)) for word in (a, b)]
         pair[split + 1] = 2
-        both = self.emit("concatenate", columns, self.like(columns[0], pair), dimension=IntegerAttr(split + 1, i64))
+        both = self.emit("concatenate", columns, self.like(columns[0], pair), dimension=i64_attr(split + 1))
         whole = [2 * n if d == split else n for d, n in enumerate(half)]
         found = self.emit("reshape", [both], self.like(both, whole))
         bounds = {"start_indices": int_array([0] * len(shape)), "limit_indices": int_array(shape)}

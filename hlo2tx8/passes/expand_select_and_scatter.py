@@ -15,7 +15,7 @@ from math import prod
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, StringAttr, TensorType, i1, i32, i64
+from xdsl.dialects.builtin import IntegerType, ModuleOp, StringAttr, TensorType, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -26,6 +26,7 @@ from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.window import Window
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.passes.windows.holding import holding
 from hlo2tx8.passes.windows.views import pad_window, window_map
 
@@ -116,5 +117,5 @@ def _number_type(shape: Dims) -> IntegerType:
 def _numbers(e: Expansion, shape: Dims) -> SSAValue:
     """Each element's number, in row-major order."""
     type_ = _number_type(shape)
-    flat = e.emit("iota", [], TensorType(type_, [prod(shape)]), iota_dimension=IntegerAttr(0, i64))
+    flat = e.emit("iota", [], TensorType(type_, [prod(shape)]), iota_dimension=i64_attr(0))
     return e.emit("reshape", [flat], TensorType(type_, shape))

@@ -24,7 +24,7 @@ from math import prod
 from typing import TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, i1, i32, i64
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType, i1, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -39,6 +39,7 @@ from hlo2tx8.dialects.hlo_indexed import ReadAtOp, place_properties
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.indexing import Const, Dim, IndexingMap
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.notes import add_notes
 from hlo2tx8.passes.sorting.sort_key import SortKey, sort_key
 from hlo2tx8.passes.sorting.sort_words import WordSort
@@ -103,7 +104,7 @@ def _by_comparator(e: Expansion, body: Block, rows: Shape) -> list[SSAValue]:
     """The operands, [before, n, after], sorted."""
     whole = _whole(rows)
     values = [_padded(e, value, rows, 0) for value in e.op.operands]
-    values.append(e.emit("iota", [], TensorType(i32, whole), iota_dimension=IntegerAttr(1, i64)))
+    values.append(e.emit("iota", [], TensorType(i32, whole), iota_dimension=i64_attr(1)))
     found = _network(e, values, whole, lambda step, own, other: step.is_exchanged(body, rows[1], own, other))
     return [_cut(e, value, rows) for value in found[:-1]]
 
@@ -209,7 +210,7 @@ class _Step:
 
     def _on_side(self, number: int) -> SSAValue:
         """Is an element in this half of its block?"""
-        side = self.e.emit("iota", [], TensorType(i32, self.shape), iota_dimension=IntegerAttr(2, i64))
+        side = self.e.emit("iota", [], TensorType(i32, self.shape), iota_dimension=i64_attr(2))
         return self._compare("EQ", side, self._number(number))
 
     def _lifted(self, body: Block, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> SSAValue:

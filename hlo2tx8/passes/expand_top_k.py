@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import isqrt, prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, i32, i64
+from xdsl.dialects.builtin import ModuleOp, TensorType, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -30,6 +30,7 @@ from hlo2tx8.dialects.layout import as_tensor, is_row_major
 from hlo2tx8.dialects.struct_text import parse_struct
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.types import bit_width, is_complex
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.passes.sorting.sort_key import KEY_BITS, element_of_key, ordered_key
 
 MOST_FOUND = 64
@@ -103,7 +104,7 @@ class _Search(Expansion):
         """Columns one behind the other, by a kernel of its own: it has a few operands to load, and nothing else."""
         mark = self.op.prev_op
         rows, count = tensor_like(columns[0].type).shape[0], sum(tensor_like(value.type).shape[1] for value in columns)
-        whole = self.emit("concatenate", columns, self.like(columns[0], (rows, count)), dimension=IntegerAttr(1, i64))
+        whole = self.emit("concatenate", columns, self.like(columns[0], (rows, count)), dimension=i64_attr(1))
         return self.fuse_since(mark, [whole])[0]
 
     def numbers(self, packed: Term) -> Term:
@@ -134,7 +135,7 @@ class _Search(Expansion):
 
     def iota(self, shape: tuple[int, ...], dimension: int) -> Term:
         """Numbers of elements along a dimension."""
-        return Term(self, self.emit("iota", [], TensorType(i32, shape), iota_dimension=IntegerAttr(dimension, i64)))
+        return Term(self, self.emit("iota", [], TensorType(i32, shape), iota_dimension=i64_attr(dimension)))
 
     def spread(self, value: Term, shape: tuple[int, ...]) -> Term:
         """[rows, k] for each column."""

@@ -17,7 +17,7 @@ from operator import sub
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, i64
+from xdsl.dialects.builtin import ModuleOp, TensorType, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -27,6 +27,7 @@ from hlo2tx8.dialects.literal import ElementsAttr, LiteralAttr
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.convolution import ConvNumbers, numbers_of, reversal, window_of
 from hlo2tx8.hlo.ops.window import Window
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.partitioner.instruction import shape_of
 from hlo2tx8.passes.dimensions.alike import is_reordered
 
@@ -104,7 +105,7 @@ def _of_places(e: Expansion, weights: SSAValue, n: ConvNumbers, window: Window) 
     places = product(*(reversed(range(step)) for step in steps))
     parts = [_of_place(e, weights, [*map(sub, place, front)], steps, taps) for place in places]
     type_ = e.like(weights, (*taps, features, len(parts), filters))
-    found = e.emit("concatenate", parts, type_, dimension=IntegerAttr(len(taps) + 1, i64))
+    found = e.emit("concatenate", parts, type_, dimension=i64_attr(len(taps) + 1))
     return e.emit("reshape", [found], e.like(weights, (*taps, features, len(parts) * filters)))
 
 

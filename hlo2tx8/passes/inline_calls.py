@@ -21,6 +21,7 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.builders.outline import FUSION, fusion_of
 from hlo2tx8.builders.rewrite_named import ops_inside
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.module import NO_INLINE
 from hlo2tx8.hlo.regions import CALL, CONTROL
@@ -79,7 +80,7 @@ def reached_functions(main: FuncOp, functions: Mapping[str, FuncOp]) -> dict[str
 def named_functions(root: Operation) -> dict[str, None]:
     """Functions that an op inside of `root` names: calls, composites, custom calls."""
     found: dict[str, None] = {}
-    for op in root.walk():
+    for op in nested_ops(root):
         for value in op.properties.values():
             names = cast(ArrayAttr[Attribute], value).data if isinstance(value, ArrayAttr) else (value,)
             for name in names:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
@@ -21,6 +21,7 @@ from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.layout import is_row_major
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.types import numpy_dtype
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
 
 
@@ -52,5 +53,5 @@ def _interleave(op: Operation, line_bytes: int) -> None:
         return
     e, count = Expansion(op), len(op.operands)
     parts = [e.emit("reshape", [value], e.like(value, (1, outer, run))) for value in op.operands]
-    found = e.emit("concatenate", parts, e.like(result, (count, outer, run)), dimension=IntegerAttr(0, i64))
+    found = e.emit("concatenate", parts, e.like(result, (count, outer, run)), dimension=i64_attr(0))
     e.replace(e.emit("reshape", [e.transpose(found, [1, 0, 2])], result.type))

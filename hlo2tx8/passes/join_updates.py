@@ -20,7 +20,7 @@ from math import prod
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, NoneAttr, TensorType, i32, i64
+from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType, i32
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -35,6 +35,7 @@ from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.combiner import neutral_element
 from hlo2tx8.hlo.constants import Array, scalar_of
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.passes.updates.build import Updates
 from hlo2tx8.passes.updates.select import Choices, choice_cycles
 from hlo2tx8.passes.updates.walk import UpdateWalk
@@ -131,7 +132,7 @@ class _Join(Updates):
             x = self.constant(x, shape)
         if isinstance(updates, np.ndarray):
             updates = self.constant(updates, (*tensor_like(index.type).shape, self.walk.shape[2]))
-        properties = {"places": IntegerAttr(num_lines, i64), "columns": IntegerAttr(num_lines + num_places, i64)}
+        properties = {"places": i64_attr(num_lines), "columns": i64_attr(num_lines + num_places)}
         regions = [self.op.regions[0].clone()] if self.op.regions else []
         new = self.insert(JoinAtOp([x, index, updates], [self.like(self.op.results[0], shape)], properties, regions))
         return self.fuse_since(mark, new.results)[0]

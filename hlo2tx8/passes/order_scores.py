@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.partitioner.equal_ops import erase_unread
 from hlo2tx8.passes.dimensions.reorder import reorder
@@ -34,7 +35,7 @@ class OrderScoresPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
-            regions = [region for inner in function.walk() if inner.name in CONTROL for region in inner.regions]
+            regions = [region for inner in nested_ops(function) if inner.name in CONTROL for region in inner.regions]
             for block in (function.body.block, *(region.block for region in regions)):
                 if orders := orders_of_scores(block):
                     reorder(block, orders, with_products=True)

@@ -19,11 +19,9 @@ from xdsl.dialects.builtin import (
     BoolAttr,
     DictionaryAttr,
     FloatAttr,
-    IntegerAttr,
     ModuleOp,
     StringAttr,
     f64,
-    i64,
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -31,10 +29,12 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import FusionOp, origin
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.errors import InputError
 from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.regions import CONTROL, inline_region
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.kernel_registry import REGISTRY, canonical
 from hlo2tx8.notes import add_notes
 from hlo2tx8.passes.rules.coarse import RECOGNIZED, coarse_ops
@@ -72,7 +72,9 @@ def wanted_names(keep: str) -> dict[str, None]:
 
 def _check_names(keep: str, module: ModuleOp) -> None:
     """InputError E1004 for a name that no coarse op of the module has, nothing that is recognised, and no kernel."""
-    here = {op.fusion_name.data for op in module.walk() if isinstance(op, FusionOp) and op.coarse is not None and op.fusion_name}
+    here = {
+        op.fusion_name.data for op in nested_ops(module) if isinstance(op, FusionOp) and op.coarse is not None and op.fusion_name
+    }
     known = sorted({*RECOGNIZED, *REGISTRY.names(), *here})
     for name in dict.fromkeys(canonical(name.strip()) for name in keep.split(",") if name.strip()):
         if name not in known:
@@ -178,7 +180,7 @@ def _attribute(value: Any) -> Attribute:
         case bool():
             return BoolAttr.from_bool(value)
         case int():
-            return IntegerAttr(value, i64)
+            return i64_attr(value)
         case float():
             return FloatAttr(value, f64)
         case str():

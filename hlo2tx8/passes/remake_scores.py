@@ -31,6 +31,7 @@ from hlo2tx8.builders.expansion import Expansion, dot_numbers, fused
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.regions import CONTROL, put_in_order
@@ -59,7 +60,7 @@ class RemakeScoresPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         costs, notes = Costs(Rates.of(load_chip(self.chip))), list[str]()
         for function in defined_functions(op):
-            blocks = [region.block for inner in function.walk() if inner.name in CONTROL for region in inner.regions]
+            blocks = [region.block for inner in nested_ops(function) if inner.name in CONTROL for region in inner.regions]
             for block in (function.body.block, *blocks):
                 notes += _remake(block, costs)
         if self.explain:

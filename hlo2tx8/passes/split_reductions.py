@@ -25,7 +25,7 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, i64
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -38,6 +38,7 @@ from hlo2tx8.dialects.layout import minor_to_major
 from hlo2tx8.dialects.vector_instructions import unconverted
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.hlo.accumulation import accumulated_types, only_adds
+from hlo2tx8.ir import i64_array
 from hlo2tx8.partitioner.instruction import tensor_type
 from hlo2tx8.partitioner.reduction_order import joins_apart, reduced_dimensions, why_in_order
 from hlo2tx8.passes.statistics.alike import is_read_again
@@ -245,4 +246,4 @@ class _Split:
 
 
 def _array(values: Sequence[int]) -> Attribute:
-    return DenseArrayBase.from_list(i64, list(values))
+    return i64_array(values)

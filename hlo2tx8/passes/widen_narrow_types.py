@@ -20,6 +20,7 @@ from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.hlo.types import bit_width, integer_limits, is_float, is_narrow_element, is_unsigned, numpy_dtype
@@ -50,7 +51,7 @@ class WidenNarrowTypesPass(ModulePass):
 def _has_narrow(module: ModuleOp) -> bool:
     """Is any value of the module narrow? Values share the objects that are their types."""
     types: dict[int, Attribute] = {}
-    for op in module.walk():
+    for op in nested_ops(module):
         for result in op.results:
             types[id(result.type)] = result.type
         for region in op.regions:

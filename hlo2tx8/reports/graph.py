@@ -97,7 +97,7 @@ def bytes_of(type_: Attribute) -> int:
     """Bytes of a tensor, 0 of anything else."""
     if not isinstance(type_, TensorType):
         return 0
-    return prod(type_.get_shape()) * numpy_dtype(cast(TensorType[Attribute], type_).element_type).itemsize
+    return prod(type_.get_shape()) * numpy_dtype(cast("TensorType[Attribute]", type_).element_type).itemsize
 
 
 def _short(type_: Attribute) -> str:

@@ -62,7 +62,7 @@ def given_parallel(counts: Sequence[int]) -> ParallelAttr:
 
 def plain(type_: Attribute) -> Attribute:
     """The type without a layout: data in the vendor's files is dense."""
-    tensor = cast(TensorType[Attribute], type_)
+    tensor = cast("TensorType[Attribute]", type_)
     return TensorType(tensor.get_element_type(), tensor.get_shape()) if isinstance(type_, TensorType) else type_
 
 

@@ -5,14 +5,13 @@ A field's value is an integer, or an SSA value: an index, a `!tx8.buffer` addres
 
 import re
 from collections.abc import Callable, Iterable
-from functools import cache, lru_cache
-from struct import unpack
+from functools import cache
 from types import ModuleType
 from typing import Any, ClassVar, Self, TypeVar
 
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, StringAttr, TensorType, i64
+from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase, IndexType, StringAttr, TensorType, i64
 from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
-from xdsl.irdl import IRDLOperation, irdl_attr_definition, irdl_op_definition, prop_def, var_operand_def
+from xdsl.irdl import irdl_attr_definition, irdl_op_definition, prop_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
@@ -21,6 +20,7 @@ from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa.exactness import SILENT, UNSTATED, Exactness
 from hlo2tx8.device.isa.expressions import Expression
 from hlo2tx8.device.isa.fields import SPM_ROLES, Access, Constraint, Engine, Field, Operands, Role
+from hlo2tx8.ir import DeclaredOp, i64_array, integers, text_attr
 
 NUM_OPERAND_WORDS = 28
 
@@ -32,13 +32,7 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     name = "tx8.buffer"
 
 
-@lru_cache(maxsize=4096)
-def _integers(data: bytes) -> tuple[int, ...]:
-    """The elements of an i64 array attribute."""
-    return unpack(f"<{len(data) // 8}q", data)
-
-
-class Instruction(IRDLOperation):
+class Instruction(DeclaredOp):
     """Base of all instructions.
 
     ENGINE executes it; FIELDS are its operands in encoding order; FORMATS are those `fmt` may take (empty: the instruction has
@@ -113,21 +107,22 @@ class Instruction(IRDLOperation):
             value = fields.pop(f.name, f.default)
             if value is None:
                 raise TypeError(f"{cls.MNEMONIC}: field {f.name} is missing")
-            if isinstance(value, SSAValue):
+            if isinstance(value, int):
+                static.append(value)
+            else:
                 mask |= 1 << number
                 static.append(0)
                 dynamic.append(value)
-            else:
-                static.append(value)
         if fields:
             raise TypeError(f"{cls.MNEMONIC} has no field {', '.join(fields)}")
         code = [fmt if fmt is not None else 0, fmt2 if fmt2 is not None else 0, rnd]
         op = cls.create(
             operands=dynamic,
-            properties={"static": DenseArrayBase.from_list(i64, [mask, *static]), "code": DenseArrayBase.from_list(i64, code)},
+            properties={"static": i64_array([mask, *static]), "code": i64_array(code)},
+            location=UNKNOWN_LOC,
         )
         if origin:
-            op.attributes["loc"] = StringAttr(origin)
+            op.attributes["loc"] = text_attr(origin)
         return op
 
     @property
@@ -147,7 +142,7 @@ class Instruction(IRDLOperation):
 
     @property
     def _code(self) -> tuple[int, ...]:
-        return _integers(self.code.data.data)
+        return integers(self.code)
 
     @property
     def origin(self) -> str:
@@ -157,7 +152,7 @@ class Instruction(IRDLOperation):
 
     def values(self) -> dict[str, int | SSAValue]:
         """Field values by name."""
-        mask, *static = _integers(self.static.data.data)
+        mask, *static = integers(self.static)
         found: dict[str, int | SSAValue] = dict(zip(self._names(), static, strict=True))
         if mask:
             dynamic = iter(self.operands)
@@ -167,7 +162,7 @@ class Instruction(IRDLOperation):
     def field(self, name: str) -> int | SSAValue:
         """The value of one field."""
         number = self._names().index(name)
-        mask, *static = _integers(self.static.data.data)
+        mask, *static = integers(self.static)
         return self.operands[(mask & ((1 << number) - 1)).bit_count()] if mask >> number & 1 else static[number]
 
     @classmethod

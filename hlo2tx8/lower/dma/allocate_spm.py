@@ -19,7 +19,7 @@ from typing import NamedTuple
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
@@ -29,6 +29,7 @@ from hlo2tx8.device.isa import BufferType, Engine, Instruction
 from hlo2tx8.device.isa.lsu import Wdma
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.made import constant_index, of_two
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.indexing import Dim, IndexingMap, Variable
@@ -121,16 +122,18 @@ def _apart(
     engines of the other turn would wait until its last reader is done."""
     is_overlapped = any(xla.BAND_TURNS in op.attributes for op in nested_ops(function))
     lives = live_ranges(function, keeps_small=True)
-    if end_of(allocs, place(allocs, lives, space), space) > space.limit:
+    addresses = place(allocs, lives, space)
+    if end_of(allocs, addresses, space) > space.limit:
         lives = live_ranges(function)
+        addresses = place(allocs, lives, space)
     apart = _stored_apart(function, lives) if xla.MESH in function.attributes else lives
-    if apart != lives and end_of(allocs, place(allocs, apart, space), space) <= space.limit:
-        lives = apart
+    if apart != lives and end_of(allocs, there := place(allocs, apart, space), space) <= space.limit:
+        lives, addresses = apart, there
     for pause in PAUSES if is_overlapped else ():
         found = rested(allocs, lives, space, pause)
         if found is not None:
             return found, {buffer: LiveRange(live.start, live.end + pause) for buffer, live in lives.items()}
-    return place(allocs, lives, space), lives
+    return addresses, lives
 
 
 def _stored_apart(function: func.FuncOp, lives: Mapping[SSAValue, LiveRange]) -> dict[SSAValue, LiveRange]:
@@ -172,9 +175,10 @@ def live_ranges(function: func.FuncOp, *, keeps_small: bool = False) -> dict[SSA
     """Live range of each `spm.alloc` of a function; `keeps_small`: small ones from in front of a loop live until it ends."""
     ranges: dict[SSAValue, LiveRange] = {}
     end = _number(function.body.block, 0, ranges, frozenset(), keeps_small=keeps_small)
-    of_engines = [op for op in nested_ops(function) if isinstance(op, Instruction) and op.ENGINE is not Engine.KC]
+    ops = nested_ops(function)
+    of_engines = [op for op in ops if isinstance(op, Instruction) and op.ENGINE is not Engine.KC]
     moved = {spm.root_buffer(v) for op in of_engines for v in op.operands if isinstance(v.type, BufferType)}
-    for alloc in [o for o in nested_ops(function) if isinstance(o, spm.AllocOp)]:
+    for alloc in [o for o in ops if isinstance(o, spm.AllocOp)]:
         if alloc.result not in ranges:
             continue
         if alloc.result not in moved and alloc.size_bytes <= MOST_OF_CORE:
@@ -267,7 +271,7 @@ def _assign(alloc: spm.AllocOp, address: int, stride: int) -> None:
             new = xla.ApplyIndexingOp(xla.IndexingMapAttr(m), [turn.turn])
             _replace(turn, new, new.results[0])
     if alloc.result.uses:
-        constant = arith.ConstantOp(IntegerAttr(address, IndexType()))
+        constant = constant_index(address)
         _replace(alloc, constant, constant.result)
     else:
         alloc.detach()
@@ -287,7 +291,7 @@ def _set_address(buffer: SSAValue, address: SSAValue) -> None:
     for use in list(buffer.uses):
         offset = use.operation
         if isinstance(offset, spm.OffsetOp):
-            add = arith.AddiOp(address, offset.bytes)
+            add = of_two(arith.AddiOp, address, offset.bytes)
             Builder(InsertPoint.before(offset)).insert(add)
             _set_address(offset.result, add.result)
             offset.detach()

@@ -21,6 +21,7 @@ from xdsl.passes import ModulePass
 
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.made import constant_index, of_two
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.lower.dma.slices import turns_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
@@ -90,10 +91,10 @@ def _part(
     wanted = [op for op in filled if used.intersection(op.results or op.operands)]
     before = [op.clone(value_mapper=values) for op in wanted]
     own = loop.clone(value_mapper=values)
-    limit, begin = (arith.ConstantOp(IntegerAttr(n, xla.index)) for n in (turns, part * turns))
+    limit, begin = (constant_index(n) for n in (turns, part * turns))
     own.operands[1] = limit.result
     counter = own.body.block.args[0]
-    step = arith.AddiOp(counter, begin.result)
+    step = of_two(arith.AddiOp, counter, begin.result)
     counter.replace_all_uses_with(step.result)
     first = own.body.block.first_op
     assert first is not None

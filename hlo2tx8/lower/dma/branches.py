@@ -4,10 +4,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from hlo2tx8.dialects.made import compare, if_op, yield_op
 from hlo2tx8.lower.dma.slices import constant_of
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
@@ -26,13 +26,13 @@ def branch(step: StepBuilder, value: SSAValue, predicate: str, limit: int) -> No
     known = constant_of(value)
     if known is not None and (known < limit if predicate == "slt" else known > limit):
         return
-    enter(step, step.insert(arith.CmpiOp(value, step.value(limit), predicate)).result)
+    enter(step, step.insert(compare(value, step.value(limit), predicate)).result)
 
 
 def enter(step: StepBuilder, condition: SSAValue) -> None:
     """Emits what follows under a condition."""
     block = Block()
-    step.insert(scf.IfOp(condition, [], Region(block)))
+    step.insert(if_op(condition, [], Region(block)))
     step.builder = Builder(InsertPoint.at_end(block))
 
 
@@ -40,7 +40,7 @@ def leave(step: StepBuilder, outer: Builder) -> None:
     """Ends the branches that were begun since the builder was `outer`."""
     block: Block | None = step.builder.insertion_point.block
     while block is not None and block is not outer.insertion_point.block:
-        block.add_op(scf.YieldOp())
+        block.add_op(yield_op())
         parent = block.parent_op()
         block = parent.parent_block() if parent is not None else None
     step.builder = outer

@@ -17,14 +17,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.builder import Builder
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i64
+from xdsl.dialects.builtin import IndexType, UnitAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.isa.forms import CtInstruction
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.dialects import spm
+from hlo2tx8.dialects.made import for_op, yield_op
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.lower.dma.column_sets import columns_of
 from hlo2tx8.lower.dma.epilogue_parts import Epilogue
 from hlo2tx8.lower.dma.mesh import quotient, remainder
@@ -78,13 +79,13 @@ class Brought:
         self.op.detach()
         self.alloc.detach()
         self.alloc.attributes[spm.BROUGHT] = UnitAttr()
-        self.alloc.copies = IntegerAttr(self.panels.num_steps, i64)
+        self.alloc.copies = i64_attr(self.panels.num_steps)
         _insert_before(self.alloc, self.carrier.loop)
 
     def put_back(self) -> None:
         """Undoes `take_out`."""
         del self.alloc.attributes[spm.BROUGHT]
-        self.alloc.copies = IntegerAttr(1, i64)
+        self.alloc.copies = i64_attr(1)
         self.alloc.detach()
         _insert_before(self.op, self.place[0])
         _insert_before(self.alloc, self.place[1])
@@ -104,12 +105,12 @@ class Brought:
         turn = step.add(turns.body.block.args[0], step(self.carrier.loop.body.block.args[0], each))
         stages, num_turns = self.panels.num_steps * self.num_parts, each * self.carrier.num_steps
         first, limit = (quotient(step, step.value(step(step.add(turn, more), stages)), num_turns) for more in (0, 1))
-        step.insert(scf.ForOp(first, limit, step.value(1), [], body))
+        step.insert(for_op(first, limit, step.value(1), [], body))
         step.builder = Builder(InsertPoint.at_end(body))
         of_step = quotient(step, body.args[0], self.num_parts)
         part = remainder(step, body.args[0], self.num_parts)
         self.epilogue.emit([self.op], step, part, self.num_parts, {self.epilogue.counter: of_step}, {})
-        body.add_op(scf.YieldOp())
+        body.add_op(yield_op())
         self.op.erase()
 
 

@@ -28,6 +28,7 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.kc_control import KcWait
 from hlo2tx8.device.isa.ne import NeGemm, psum_format
 from hlo2tx8.dialects import spm
+from hlo2tx8.dialects.made import for_op, yield_op
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.column_sets import Columns, stored_sums
@@ -210,10 +211,10 @@ def _finish_set(
 def _loop(step: StepBuilder, first: SSAValue, limit: SSAValue) -> Generator[SSAValue]:
     """Emits what follows as the body of a loop; yields its counter."""
     outer, body = step.builder, Block(arg_types=[IndexType()])
-    step.insert(scf.ForOp(first, limit, step.value(1), [], body))
+    step.insert(for_op(first, limit, step.value(1), [], body))
     step.builder = Builder(InsertPoint.at_end(body))
     yield body.args[0]
-    body.add_op(scf.YieldOp())
+    body.add_op(yield_op())
     step.builder = outer
 
 

@@ -77,7 +77,7 @@ class _GatheredRows:
         if len(stores) > 1 or levels is None or not isinstance(slot, SSAValue) or not isinstance(slot.owner, xla.AllocateScratchOp):
             raise EngineOrderError("E3208", "rows are not stored by one transfer in a step")
         outer, (self.blocks, between), (_, row), (width, _) = levels
-        count, element = prod(cast(TensorType[Attribute], slot.type).get_shape()), self.store.fmt.bytes
+        count, element = prod(cast("TensorType[Attribute]", slot.type).get_shape()), self.store.fmt.bytes
         is_whole = outer[0] == 1 and between == width == Blocked(self.store.fmt, 1, 1, 1).block_width and row == self.blocks * width
         if not is_whole or count % (row * mesh.rows):
             raise EngineOrderError("E3208", "rows are not stored whole, by blocks of channels")

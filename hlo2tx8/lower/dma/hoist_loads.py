@@ -28,6 +28,7 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.made import if_op, yield_op
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.indexing import Dim, Sym
 from hlo2tx8.lower.dma.slices import buffers_of, constant_of, instructions_in, is_inside, turns_of, writers_in
@@ -111,8 +112,8 @@ class _Hoisting:
         for block, guard in zip(self.around, (*self.guards, None), strict=True):
             self._clone([op for op in block.ops if op in needed and op not in buffers], place, mapping, gone)
             if guard is not None:
-                inside = Block([scf.YieldOp()])
-                place.insert(scf.IfOp(mapping[guard.cond], [], Region(inside)))
+                inside = Block([yield_op()])
+                place.insert(if_op(mapping[guard.cond], [], Region(inside)))
                 place = Builder(InsertPoint.at_start(inside))
         for op in reversed(list(self.body.ops)):
             if op in gone:

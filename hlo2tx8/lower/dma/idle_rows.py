@@ -15,12 +15,12 @@ what they had in the step before, or what a tile of another mesh row has.
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.made import constant_index, if_op, of_two, yield_op
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.indexing import Expr
 from hlo2tx8.indexing.simplify import range_of
@@ -65,9 +65,9 @@ def take_idle_rows_along(loop: scf.ForOp, index: TileIndex) -> None:
             _move_back(op, idle, distance)
     for op in stores:
         inside = Block()
-        block.insert_op_before(scf.IfOp(branch.cond, [], Region(inside)), op)
+        block.insert_op_before(if_op(branch.cond, [], Region(inside)), op)
         op.detach()
-        inside.add_ops([op, scf.YieldOp()])
+        inside.add_ops([op, yield_op()])
     Rewriter.erase_op(block.last_op or branch)
     Rewriter.inline_block(block, InsertPoint.before(branch))
     Rewriter.erase_op(branch)
@@ -118,9 +118,9 @@ def _idle(branch: scf.IfOp, rows: _Rows) -> SSAValue:
 def _move_back(op: Rdma, idle: SSAValue, distance: int) -> None:
     offset = op.field("offset")
     assert isinstance(offset, SSAValue)
-    number = arith.ConstantOp(IntegerAttr(distance, xla.index))
-    more = arith.MuliOp(idle, number.result)
-    moved = arith.SubiOp(offset, more.result)
+    number = constant_index(distance)
+    more = of_two(arith.MuliOp, idle, number.result)
+    moved = of_two(arith.SubiOp, offset, more.result)
     for new in (number, more, moved):
         _insert_before(new, op)
     op.operands = [moved.result if operand is offset else operand for operand in op.operands]

@@ -29,6 +29,7 @@ from hlo2tx8.device.isa.forms import CtInstruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
+from hlo2tx8.dialects.made import if_op, yield_op
 from hlo2tx8.lower.dma.mesh import ROW, TileIndex
 from hlo2tx8.lower.dma.slices import buffers_of, turns_of
 
@@ -148,8 +149,8 @@ class _Joining:
             else:
                 inside.add_op(op.clone(value_mapper=self.mapping))
         if not inside.is_empty:
-            inside.add_op(scf.YieldOp())
-            branch = builder.insert(scf.IfOp(self.mapping[condition], [], Region(inside)))
+            inside.add_op(yield_op())
+            branch = builder.insert(if_op(self.mapping[condition], [], Region(inside)))
             branch.attributes[TAIL] = UnitAttr()
 
     def known(self, point: InsertPoint, first: dict[SSAValue, SSAValue]) -> dict[object, Operation]:

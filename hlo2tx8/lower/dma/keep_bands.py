@@ -116,7 +116,7 @@ def _bands_of(slot: SSAValue, transfers: Sequence[Rdma | Wdma], block: Block, ti
     loads = [op for op in transfers if isinstance(op, Rdma)]
     if not isinstance(slot.owner, xla.AllocateScratchOp) or not stores or not loads:
         return None
-    size = prod(cast(TensorType[Attribute], slot.type).get_shape()) * stores[0].fmt.bytes
+    size = prod(cast("TensorType[Attribute]", slot.type).get_shape()) * stores[0].fmt.bytes
     if size % tiles:
         return None
     (made, *others), readers = {op.parent_op() for op in stores}, {op.parent_op() for op in loads}

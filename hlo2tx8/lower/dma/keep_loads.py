@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -31,6 +31,7 @@ from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.made import constant_index, of_two
 from hlo2tx8.indexing import Const, Dim, Expr, Sym, simplify_expr, split_terms
 from hlo2tx8.indexing.simplify import range_of
 from hlo2tx8.lower.dma.slices import constant_of, instructions_in, turns_of, writers_in
@@ -82,8 +83,8 @@ class _ShareLoad:
         """Where the loaded elements are in a buffer with all of the tile's; made in front of the load."""
         map = self.apply.map.data
         places = xla.ApplyIndexingOp(xla.IndexingMapAttr(map.with_results((self.place,))), self.apply.operands)
-        size = arith.ConstantOp(IntegerAttr(self.width, xla.index))
-        scaled = arith.MuliOp(places.res[0], size.result)
+        size = constant_index(self.width)
+        scaled = of_two(arith.MuliOp, places.res[0], size.result)
         part = spm.OffsetOp(buffer, scaled.result)
         block = self.op.parent_block()
         assert block is not None

@@ -162,7 +162,7 @@ def _of_store(slot: SSAValue, store: Wdma, loads: tuple[Rdma, ...], index: TileI
     if levels is None or levels[0][0] != 1 or levels[3][0] != block:
         return None
     rows, row = levels[2]
-    lines, blocks = prod(cast(TensorType[Attribute], slot.type).get_shape()) // max(1, row), row // block
+    lines, blocks = prod(cast("TensorType[Attribute]", slot.type).get_shape()) // max(1, row), row // block
     if row == 0 or blocks % mesh.columns or blocks * block != row:
         return None
     tile_rows, of_tile, first = -(-lines // mesh.rows), blocks // mesh.columns, 0

@@ -30,6 +30,7 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.made import for_op, yield_op
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable, simplify_expr
 from hlo2tx8.lower.box_levels import Size
@@ -131,7 +132,7 @@ class _Slide:
             fields[NAMES[self.level]] = fresh
             step.insert(Rdma.make(fmt=self.op.fmt, origin=self.op.origin, **fields))
         for builder in reversed(builders[:-1]):
-            step.insert(scf.YieldOp())
+            step.insert(yield_op())
             step.builder = builder
         self.op.detach()
         self.op.erase()
@@ -184,6 +185,6 @@ def _if_positive(step: StepBuilder, size: Size, *, is_sure: bool) -> Generator[N
 def _begin_loop(step: StepBuilder, turns: int) -> SSAValue:
     """Emits what follows in a loop of so many turns, the counter of which it returns."""
     block = Block(arg_types=[xla.index])
-    step.insert(scf.ForOp(step.value(0), step.value(turns), step.value(1), [], Region(block)))
+    step.insert(for_op(step.value(0), step.value(turns), step.value(1), [], Region(block)))
     step.builder = Builder(InsertPoint.at_end(block))
     return block.args[0]

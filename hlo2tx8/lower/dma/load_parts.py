@@ -7,7 +7,6 @@ from math import prod
 from typing import Any
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -16,6 +15,7 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.dte import DteMulticast
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.made import compare, if_op, yield_op
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable, delinearize
 from hlo2tx8.lower.dma.insert_waits import ORDERED
 from hlo2tx8.lower.dma.load_levels import levels_of
@@ -116,12 +116,12 @@ class LoadParts:
             place = self._part_of_tile
             place = place if self.num_parts == self.num_senders else place * self.num_senders // self.num_parts
             away = self._of_tile(step, number, place + place // self.line * self.between - Dim(0))
-            condition = step.insert(arith.CmpiOp(away, step.value(1), "slt")).result
-            step.insert(scf.IfOp(condition, [], Region(own)))
+            condition = step.insert(compare(away, step.value(1), "slt")).result
+            step.insert(if_op(condition, [], Region(own)))
             step.builder = Builder(InsertPoint.at_end(own))
         yield
         if self.num_parts < self.tiles:
-            own.add_op(scf.YieldOp())
+            own.add_op(yield_op())
         step.builder = outer
 
     @property

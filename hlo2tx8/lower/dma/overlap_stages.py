@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
@@ -33,6 +33,7 @@ from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.device.isa.forms import CtVS, CtVV
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.made import compare, constant_index, if_op, of_two, yield_op
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, instructions_in, is_inside, turns_of, use_in_turns
 
@@ -74,15 +75,15 @@ def _overlap(loop: scf.ForOp) -> None:
     for op in first:
         collect_slice(op, loop, wanted)
     builder = Builder(InsertPoint.before(loop))
-    start = builder.insert(arith.ConstantOp(IntegerAttr(0, xla.index))).result
+    start = builder.insert(constant_index(0)).result
     clone_slice(loop.body.block, wanted, {loop.body.block.args[0]: start}, builder)
     place = _behind_statistics(loop, second)
-    following = place.insert(arith.AddiOp(loop.body.block.args[0], loop.step)).result
-    condition = place.insert(arith.CmpiOp(following, loop.ub, "slt")).result
+    following = place.insert(of_two(arith.AddiOp, loop.body.block.args[0], loop.step)).result
+    condition = place.insert(compare(following, loop.ub, "slt")).result
     ahead = Block()
-    guard = place.insert(scf.IfOp(condition, [], Region(ahead)))
+    guard = place.insert(if_op(condition, [], Region(ahead)))
     clone_slice(loop.body.block, wanted, {loop.body.block.args[0]: following}, Builder(InsertPoint.at_end(ahead)))
-    ahead.add_op(scf.YieldOp())
+    ahead.add_op(yield_op())
     for op in first:
         assert not is_inside(op, guard)
         op.detach()
@@ -125,14 +126,14 @@ def _finish_behind(loop: scf.ForOp) -> None:
         collect_slice(op, loop, wanted)
     place = _behind_statistics(loop, others)
     step = body.args[0]
-    before = place.insert(arith.SubiOp(step, loop.step)).result
-    condition = place.insert(arith.CmpiOp(step, loop.lb, "sgt")).result
+    before = place.insert(of_two(arith.SubiOp, step, loop.step)).result
+    condition = place.insert(compare(step, loop.lb, "sgt")).result
     behind = Block()
-    place.insert(scf.IfOp(condition, [], Region(behind)))
+    place.insert(if_op(condition, [], Region(behind)))
     clone_slice(body, wanted, {step: before}, Builder(InsertPoint.at_end(behind)))
-    behind.add_op(scf.YieldOp())
+    behind.add_op(yield_op())
     end = Builder(InsertPoint.after(loop))
-    final = end.insert(arith.ConstantOp(IntegerAttr(turns - 1, xla.index))).result
+    final = end.insert(constant_index(turns - 1)).result
     clone_slice(body, wanted, {step: final}, end)
     for op in last:
         op.detach()

@@ -34,6 +34,7 @@ from hlo2tx8.device.timing.costs import cost, least
 from hlo2tx8.device.two_turns import Turn, Unit
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.made import constant_index, of_two, yield_op
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, constant_of, instructions_in, turns_of, use_in_turns
 
@@ -147,12 +148,12 @@ class _Body:
         new = Block(arg_types=[old.args[0].type])
         new.args[0].name_hint = old.args[0].name_hint
         builder = Builder(InsertPoint.at_end(new))
-        following = builder.insert(arith.AddiOp(new.args[0], loop.step)).result
+        following = builder.insert(of_two(arith.AddiOp, new.args[0], loop.step)).result
         mappings: list[dict[SSAValue, SSAValue]] = [{old.args[0]: following}, {old.args[0]: new.args[0]}]
         self._clone((), mappings[0], builder, self.ahead)
         for number in order:
             self._clone((number,), mappings[number >= cut], builder, ())
-        builder.insert(scf.YieldOp())
+        builder.insert(yield_op())
         before.insert(count)
         loop.operands[1] = count.result
         loop.body.detach_block(old)
@@ -172,7 +173,7 @@ class _Body:
 
 
 def _index(number: int) -> arith.ConstantOp:
-    return arith.ConstantOp(IntegerAttr(number, xla.index))
+    return constant_index(number)
 
 
 def _roots(op: Operation, is_write: bool) -> set[SSAValue]:

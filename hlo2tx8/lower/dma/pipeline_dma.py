@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
@@ -24,6 +24,7 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.made import compare, constant_index, if_op, of_two, yield_op
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.lower.dma.slices import (
     buffers_of,
@@ -75,8 +76,8 @@ def _pipeline(loop: scf.ForOp) -> None:
     builder = Builder(InsertPoint.before(place))
     _emit_loads(loop, loaded, builder, _constant(lower, builder))
     head = Builder(InsertPoint.at_start(loop.body.block))
-    following = head.insert(arith.AddiOp(loop.body.block.args[0], loop.step)).result
-    condition = head.insert(arith.CmpiOp(following, loop.ub, "slt")).result
+    following = head.insert(of_two(arith.AddiOp, loop.body.block.args[0], loop.step)).result
+    condition = head.insert(compare(following, loop.ub, "slt")).result
     sends = _sends_between(place, loop) if xla.BAND_TURNS not in loop.attributes else None
     if sends is not None:
         builder = Builder(InsertPoint.before(sends))
@@ -96,12 +97,12 @@ def _load_ahead(
         last = loop.body.block.last_op
         assert last is not None
         builder = Builder(InsertPoint.before(last))
-        following = builder.insert(arith.AddiOp(following, loop.step)).result
-        condition = builder.insert(arith.CmpiOp(following, loop.ub, "slt")).result
+        following = builder.insert(of_two(arith.AddiOp, following, loop.step)).result
+        condition = builder.insert(compare(following, loop.ub, "slt")).result
     ahead = Block()
-    guard = builder.insert(scf.IfOp(condition, [], Region(ahead)))
+    guard = builder.insert(if_op(condition, [], Region(ahead)))
     _emit_loads(loop, loaded, Builder(InsertPoint.at_end(ahead)), following)
-    ahead.add_op(scf.YieldOp())
+    ahead.add_op(yield_op())
     return guard
 
 
@@ -116,7 +117,7 @@ def _sends_between(place: Operation, loop: scf.ForOp) -> Operation | None:
 
 
 def _constant(number: int, builder: Builder) -> SSAValue:
-    return builder.insert(arith.ConstantOp(IntegerAttr(number, IndexType()))).result
+    return builder.insert(constant_index(number)).result
 
 
 def _load_before(loop: scf.ForOp, lower: int) -> None:
@@ -163,12 +164,12 @@ def _pipeline_moves(loop: scf.ForOp, loaded: list[SSAValue], lower: int, followi
     for op in moves:
         collect_slice(op, loop, wanted)
     before = Builder(InsertPoint.before(loop))
-    first = before.insert(arith.ConstantOp(IntegerAttr(lower, IndexType()))).result
+    first = before.insert(constant_index(lower)).result
     clone_slice(body, wanted, {body.args[0]: first}, before)
     ahead = Block()
-    Builder(InsertPoint.before(place)).insert(scf.IfOp(condition, [], Region(ahead)))
+    Builder(InsertPoint.before(place)).insert(if_op(condition, [], Region(ahead)))
     clone_slice(body, wanted, {body.args[0]: following}, Builder(InsertPoint.at_end(ahead)))
-    ahead.add_op(scf.YieldOp())
+    ahead.add_op(yield_op())
     for op in moves:
         op.detach()
         op.erase()

@@ -31,6 +31,7 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.made import compare, constant_index, if_op, of_two, yield_op
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.indexing import Const, Dim, Expr, FloorDiv, IndexingMap
 from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, instructions_in, turns_of
@@ -78,15 +79,15 @@ def _prefetch(loop: scf.ForOp) -> None:
         copy = _copy_of(load, turn, turn, Builder(InsertPoint.before(first)))
         load.alloc.result.replace_uses_with_if(copy, lambda use: not isinstance(use.operation, spm.TurnOp))
     before = Builder(InsertPoint.before(loop))
-    start = before.insert(arith.ConstantOp(IntegerAttr(0, xla.index))).result
+    start = before.insert(constant_index(0)).result
     for load in loads:
         _emit(load, loop, start, before)
     last = block.last_op
     head = Builder(InsertPoint.before(last) if not is_in_turns and isinstance(last, scf.YieldOp) else InsertPoint.at_start(block))
-    following = head.insert(arith.AddiOp(turn, loop.step)).result
-    condition = head.insert(arith.CmpiOp(following, loop.ub, "slt")).result
+    following = head.insert(of_two(arith.AddiOp, turn, loop.step)).result
+    condition = head.insert(compare(following, loop.ub, "slt")).result
     ahead = Block()
-    head.insert(scf.IfOp(condition, [], Region(ahead)))
+    head.insert(if_op(condition, [], Region(ahead)))
     for load in sorted(loads, key=lambda load: load.index is not None):
         builder = Builder(InsertPoint.at_end(ahead))
         if load.index is None:
@@ -94,10 +95,10 @@ def _prefetch(loop: scf.ForOp) -> None:
             continue
         now, then = (_index_at(load, turn, at, builder) for at in (turn, following))
         inside = Block()
-        builder.insert(scf.IfOp(builder.insert(arith.CmpiOp(now, then, "slt")).result, [], Region(inside)))
+        builder.insert(if_op(builder.insert(compare(now, then, "slt")).result, [], Region(inside)))
         _emit(load, loop, following, Builder(InsertPoint.at_end(inside)))
-        inside.add_op(scf.YieldOp())
-    ahead.add_op(scf.YieldOp())
+        inside.add_op(yield_op())
+    ahead.add_op(yield_op())
     for load in loads:
         load.op.detach()
         load.op.erase()

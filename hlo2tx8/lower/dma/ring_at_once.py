@@ -31,6 +31,7 @@ from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.isa.ne import NeGemm, psum_format
 from hlo2tx8.device.mesh_sends import RING_BUFFERS, RING_PANELS
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.made import for_op, yield_op
 from hlo2tx8.indexing import Expr
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.branches import branch, leave
@@ -121,13 +122,13 @@ class RingAtOnce:
         self.sums = start.insert(spm.AllocOp(product.sums.size_bytes, RING_BUFFERS)).result
         self.bring()
         step, body = step_at(InsertPoint.before(product.panels)), Block(arg_types=[IndexType()])
-        around = scf.ForOp(step.value(0), step.value(pieces - 1), step.value(1), [], body)
+        around = for_op(step.value(0), step.value(pieces - 1), step.value(1), [], body)
         around.attributes[PIPELINED] = UnitAttr()
         inner, turn = step_at(InsertPoint.at_end(body)), body.args[0]
         away = inner.value(inner.subtract(inner.add(self.column, pieces - 1), turn))
         self.multiply(inner, remainder(inner, away, pieces), turn, inner.minimum(turn, 1), None)
         self.send_sums(inner, turn)
-        body.add_op(scf.YieldOp())
+        body.add_op(yield_op())
         step.insert(around)
         result = self.last.field("dst")
         assert isinstance(result, SSAValue)

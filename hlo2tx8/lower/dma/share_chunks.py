@@ -39,6 +39,7 @@ from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.made import compare, if_op, yield_op
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.lower.dma.allocate_spm import FROM_START
 from hlo2tx8.lower.dma.load_parts import TOKEN_BYTES, LoadParts
@@ -212,9 +213,9 @@ def _share_next(loop: scf.ForOp, shared: Sequence[_Shared], column: SSAValue, ot
 def _guard(step: StepBuilder, value: SSAValue, bound: SSAValue | int, predicate: str) -> Builder:
     """Where what is done if a value compares so goes."""
     own = Block()
-    condition = step.insert(arith.CmpiOp(value, step.value(bound), predicate)).result
-    step.insert(scf.IfOp(condition, [], Region(own)))
-    last = scf.YieldOp()
+    condition = step.insert(compare(value, step.value(bound), predicate)).result
+    step.insert(if_op(condition, [], Region(own)))
+    last = yield_op()
     own.add_op(last)
     return Builder(InsertPoint.before(last))
 

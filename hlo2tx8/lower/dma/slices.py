@@ -11,6 +11,7 @@ from xdsl.traits import is_side_effect_free
 
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.dialects import spm
+from hlo2tx8.dialects.made import yield_op
 from hlo2tx8.dialects.nested import nested_ops
 
 
@@ -55,7 +56,7 @@ def clone_slice(block: Block, wanted: set[Operation], mapping: dict[SSAValue, SS
                 mapping.update(zip(old_block.args, fresh.args, strict=True))
                 new.add_block(fresh)
                 clone_slice(old_block, wanted, mapping, Builder(InsertPoint.at_end(fresh)))
-                fresh.add_op(scf.YieldOp())
+                fresh.add_op(yield_op())
         builder.insert(shell)
 
 

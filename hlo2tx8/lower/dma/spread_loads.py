@@ -19,7 +19,7 @@ from itertools import product
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
@@ -35,6 +35,7 @@ from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.indexing import Const, Expr, Interval
 from hlo2tx8.indexing.simplify import range_of
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.lower.dma.allocate_spm import LiveRange, SpmSpace, live_ranges, place
 from hlo2tx8.lower.dma.load_parts import TOKEN_BYTES, LoadParts
 from hlo2tx8.lower.dma.mesh import Mesh, TileIndex, power
@@ -107,11 +108,11 @@ def _spread_in(function: func.FuncOp, phase: Sequence[Operation], tile: xla.Tile
     step = StepBuilder(start, start, (), {})
     parts: list[SSAValue] = []
     for number, load in enumerate(loads):
-        load.alloc.attributes[LOADS_PARTS] = IntegerAttr(number, i64)
+        load.alloc.attributes[LOADS_PARTS] = i64_attr(number)
         before = first.prev_op
         parts.append(load.parts.load(step, tile.tile, load.alloc.result, load.offset))
         for op in ops_between(before.next_op if before is not None else None, first):
-            op.attributes[LOADS_PARTS] = IntegerAttr(number, i64)
+            op.attributes[LOADS_PARTS] = i64_attr(number)
     for load in loads:
         load.parts.op.detach()
         load.parts.op.erase()
@@ -208,7 +209,7 @@ def _send(block: Block, tile: SSAValue, loads: Sequence[_Alike], parts: Sequence
 def _number(block: Block, number: int) -> None:
     """Notes of what has been put into a block which load by parts it is of."""
     for op in block.ops:
-        op.attributes.setdefault(SENDS_PARTS, IntegerAttr(number, i64))
+        op.attributes.setdefault(SENDS_PARTS, i64_attr(number))
 
 
 def _reads(op: Operation, buffers: Sequence[SSAValue]) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
@@ -24,6 +24,7 @@ from hlo2tx8.device.formats import Rounding
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.made import constant_index, of_two
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.indexing import Const, Dim, Expr, Sym, simplify_expr
 from hlo2tx8.lower.dma.slices import constant_of, instructions_in, turns_of, writers_in
@@ -150,13 +151,13 @@ def _replace(alloc: spm.AllocOp, load: Rdma, wide: dict[str, int], place: _Place
     mapping: dict[SSAValue, SSAValue] = {loop.body.block.args[0]: loop.lb}
     buffer = spm.AllocOp(size * turns)
     apply = place.apply.clone(value_mapper=mapping)
-    factor = arith.ConstantOp(IntegerAttr(place.size, xla.index))
-    scaled = arith.MuliOp(apply.res[place.apply.res.index(place.scale.lhs)], factor.result)
+    factor = constant_index(place.size)
+    scaled = of_two(arith.MuliOp, apply.res[place.apply.res.index(place.scale.lhs)], factor.result)
     places = {"dst": buffer.result, "slot": load.field("slot"), "offset": scaled.result}
     whole = Rdma.make(fmt=load.fmt, fmt2=None, rnd=Rounding.NEAREST_EVEN, origin=load.origin, **places, **wide)
     parent.insert_ops_before([buffer, apply, factor, scaled, whole], loop)
-    stride = arith.ConstantOp(IntegerAttr(size, xla.index))
-    moved = arith.MuliOp(loop.body.block.args[0], stride.result)
+    stride = constant_index(size)
+    moved = of_two(arith.MuliOp, loop.body.block.args[0], stride.result)
     part = spm.OffsetOp(buffer.result, moved.result)
     loop.body.block.insert_ops_before([stride, moved, part], alloc)
     load.detach()

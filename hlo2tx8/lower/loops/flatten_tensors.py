@@ -14,6 +14,7 @@ Layouts are folded into the offset. The entry function keeps its former type as 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import cast
 
@@ -25,6 +26,7 @@ from xdsl.passes import ModulePass
 
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.layout import strides
+from hlo2tx8.dialects.made import extract_op, for_op, if_op, insert_op, of_two
 from hlo2tx8.dialects.xla import (
     ApplyIndexingOp,
     DotOp,
@@ -70,11 +72,12 @@ def _flatten_function(function: func.FuncOp) -> None:
     function.add_region(Region(new))
 
 
+@lru_cache(maxsize=1 << 12)
 def flat_type(type_: Attribute) -> Attribute:
     """tensor<6x512xf32> → tensor<3072xf32>; other types as they are."""
     if not isinstance(type_, TensorType):
         return type_
-    tensor_type = cast(TensorType[Attribute], type_)
+    tensor_type = cast("TensorType[Attribute]", type_)
     return TensorType(tensor_type.element_type, [prod(tensor_type.get_shape())])
 
 
@@ -93,7 +96,7 @@ def _flatten(op: Operation, block: Block, scope: FlatScope) -> None:
             scope.values[op.res] = _domain(op, block, scope)
         case tensor.ExtractOp():
             offset = _offset(op.tensor, op.indices, block, scope)
-            read = tensor.ExtractOp(scope.values[op.tensor], offset, op.result.type)
+            read = extract_op(scope.values[op.tensor], [offset], op.result.type)
             _add(read, op, block, scope)
         case ExtractAtOp():
             offset = _offset(op.tensor, op.indices, block, scope)
@@ -106,7 +109,7 @@ def _flatten(op: Operation, block: Block, scope: FlatScope) -> None:
             _add(InsertAtOp(scope.values[op.scalar], scope.values[op.dest], [offset], [0], [shift], where), op, block, scope)
         case tensor.InsertOp():
             offset = _offset(op.dest, op.indices, block, scope)
-            _add(tensor.InsertOp(scope.values[op.scalar], scope.values[op.dest], offset), op, block, scope)
+            _add(insert_op(scope.values[op.scalar], scope.values[op.dest], [offset]), op, block, scope)
         case scf.ForOp():
             _loop(op, block, scope)
         case ReduceOp():
@@ -126,7 +129,7 @@ def _flatten(op: Operation, block: Block, scope: FlatScope) -> None:
             scope.assume(outer)
             outside = _region(op.regions[1], scope)
             types = [flat_type(result.type) for result in op.results]
-            _add(scf.IfOp(scope.values[op.cond], types, inside, outside), op, block, scope)
+            _add(if_op(scope.values[op.cond], types, inside, outside), op, block, scope)
         case _:
             for old, new in zip(op.results, _copy(op, block, scope), strict=True):
                 scope.values[old] = new
@@ -180,7 +183,7 @@ def _loop(op: scf.ForOp, block: Block, scope: FlatScope) -> None:
         _flatten(inner, new, scope)
     scope.leave()
     lb, ub, step = (scope.values[value] for value in (op.lb, op.ub, op.step))
-    nest = scf.ForOp(lb, ub, step, [scope.values[value] for value in op.iter_args], Region(new))
+    nest = for_op(lb, ub, step, [scope.values[value] for value in op.iter_args], Region(new))
     nest.attributes.update(op.attributes)
     _add(nest, op, block, scope)
 
@@ -248,24 +251,24 @@ def _region(region: Region, scope: FlatScope) -> Region:
 def _offset(buffer: SSAValue, indices: Sequence[SSAValue], block: Block, scope: FlatScope) -> SSAValue:
     """Elements from the start of the buffer, in the order of its layout."""
     offset: Expr = Const(0)
-    for value, step in zip(indices, strides(cast(TensorType[Attribute], buffer.type)), strict=True):
+    for value, step in zip(indices, strides(cast("TensorType[Attribute]", buffer.type)), strict=True):
         offset = offset + scope.index_of(value) * step
     return scope.index_value(offset, block)
 
 
 def _shift(buffer: SSAValue, op: ExtractAtOp | InsertAtOp, block: Block, scope: FlatScope) -> SSAValue:
     """The sum of the shifts times the strides they go along."""
-    steps = strides(cast(TensorType[Attribute], buffer.type))
+    steps = strides(cast("TensorType[Attribute]", buffer.type))
     total: SSAValue | None = None
     for dim, shift in zip(op.dims.get_values(), op.shifts, strict=True):
         part = scope.values[shift]
         if steps[int(dim)] != 1:
             factor = arith.ConstantOp(IntegerAttr(steps[int(dim)], cast(IntegerType, part.type)))
-            product = arith.MuliOp(part, factor.result)
+            product = of_two(arith.MuliOp, part, factor.result)
             block.add_ops([factor, product])
             part = product.result
         if total is not None:
-            add = arith.AddiOp(total, part)
+            add = of_two(arith.AddiOp, total, part)
             block.add_op(add)
             part = add.result
         total = part

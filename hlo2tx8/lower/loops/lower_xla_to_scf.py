@@ -27,12 +27,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.made import constant_index, for_op, if_op, yield_op
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.dialects.xla import (
     CHANNEL_BLOCKS,
@@ -72,7 +73,7 @@ class _Constants:
 
     def get(self, value: int) -> SSAValue:
         if value not in self.known:
-            op = arith.ConstantOp(IntegerAttr(value, index))
+            op = constant_index(value)
             op.result.name_hint = f"c{value}"
             first = self.block.first_op
             assert first is not None
@@ -95,7 +96,7 @@ def _lower(loop: LoopOp, constants: _Constants) -> None:
         for arg in block.args[1:]:
             arg.name_hint = "iter"
         lb, ub, step = (constants.get(value) for value in (variable.lo, variable.hi + 1, 1))
-        nest = scf.ForOp(lb, ub, step, carried, Region(block))
+        nest = for_op(lb, ub, step, carried, Region(block))
         if position >= num_steps:
             nest.attributes[LANE] = UnitAttr()
             nest.attributes |= {name: value for name, value in loop.attributes.items() if name == CHANNEL_BLOCKS}
@@ -107,7 +108,7 @@ def _lower(loop: LoopOp, constants: _Constants) -> None:
         outer = Block()
     yielded = _fill(loop, map, dims, counters, carried, outer)
     if map.ranges:
-        outer.add_op(scf.YieldOp(*yielded))
+        outer.add_op(yield_op(*yielded))
     else:
         parent = loop.parent_block()
         assert parent is not None
@@ -125,7 +126,7 @@ def _insert(nest: scf.ForOp, outer: Block | None, loop: LoopOp) -> Sequence[OpRe
     """Put a loop of the nest where it belongs; the outermost one's results, empty for the others."""
     if outer is not None:
         outer.add_op(nest)
-        outer.add_op(scf.YieldOp(*nest.res))
+        outer.add_op(yield_op(*nest.res))
         return ()
     parent = loop.parent_block()
     assert parent is not None
@@ -146,9 +147,9 @@ def _fill(
         return _move_body(loop, map, dims, counters, carried, block)
     check = InDomainOp(IndexingMapAttr(map.with_results(())), dims, counters)
     inside = Block()
-    inside.add_op(scf.YieldOp(*_move_body(loop, map, dims, counters, carried, inside)))
-    outside = Block([scf.YieldOp(*carried)])
-    guarded = scf.IfOp(check.res, [value.type for value in carried], Region(inside), Region(outside))
+    inside.add_op(yield_op(*_move_body(loop, map, dims, counters, carried, inside)))
+    outside = Block([yield_op(*carried)])
+    guarded = if_op(check.res, [value.type for value in carried], Region(inside), Region(outside))
     block.add_ops([check, guarded])
     return guarded.output
 

@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects import func, tensor
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from hlo2tx8.dialects.made import extract_op, insert_op
 from hlo2tx8.dialects.xla import (
     AllocateScratchOp,
     IndexingMapAttr,
@@ -76,7 +77,7 @@ def _materialize(
     params = calls[0].arguments[:num_params]
     call = PureCallOp(function.sym_name.data, [*params, *loop.index_args], [type_.element_type for type_ in types])
     pairs = zip(call.res, loop.iter_block_args, strict=True)
-    inserts = [tensor.InsertOp(value, target, loop.index_args) for value, target in pairs]
+    inserts = [insert_op(value, target, loop.index_args) for value, target in pairs]
     loop.body.block.add_ops([call, *inserts, YieldOp([insert.result for insert in inserts])])
     synced = SyncTilesOp(loop.res)
     block.insert_ops_after([*scratch, loop, synced], after)
@@ -110,7 +111,7 @@ def _read(call: PureCallOp, synced: SyncTilesOp, indices: Sequence[SSAValue], ty
     parent = call.parent_block()
     assert parent is not None
     for result, whole, type_ in zip(call.res, synced.res, types, strict=True):
-        read = tensor.ExtractOp(whole, indices, type_.element_type)
+        read = extract_op(whole, indices, type_.element_type)
         read.result.name_hint = result.name_hint
         parent.insert_op_before(read, call)
         result.replace_all_uses_with(read.result)
@@ -124,4 +125,4 @@ def _split_of(function: func.FuncOp) -> tuple[IndexingMapAttr, int, list[TensorT
     tensors = function.attributes.get("xla.tensors")
     if not (isinstance(map, IndexingMapAttr) and isinstance(num_lanes, IntegerAttr) and isinstance(tensors, ArrayAttr)):
         raise LevelError("E1006", f"@{function.sym_name.data} is called several times but has no work split")
-    return map, num_lanes.value.data, [cast(TensorType[Attribute], type_) for type_ in cast(ArrayAttr[Attribute], tensors)]
+    return map, num_lanes.value.data, [cast("TensorType[Attribute]", type_) for type_ in cast(ArrayAttr[Attribute], tensors)]

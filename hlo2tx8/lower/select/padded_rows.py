@@ -20,6 +20,7 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.ct_reduce import MOST_POINTS, MOST_REDUCED
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.dialects.xla_dot import yielded
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import storage_format, tensor_type
@@ -71,7 +72,7 @@ class PaddedStep(StepBuilder):
 
 def padded_boxes(function: func.FuncOp) -> set[vec.BoxOp]:
     """The boxes of a function whose vectors lie in padded channel blocks."""
-    boxes = [op for op in function.walk() if isinstance(op, vec.BoxOp)]
+    boxes = [op for op in nested_ops(function) if isinstance(op, vec.BoxOp)]
     tensors = {t for box in boxes for t in _tensors(box.body.block) if isinstance(t.owner, xla.AllocateScratchOp)}
     stores = {t: [op for op in _accesses(t) if isinstance(op, vec.StoreOp)] for t in tensors}
     tensors -= {t for t, own in stores.items() if all(stores_rows(op) for op in own)}  # no padding in those

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.builder import Builder
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -24,6 +23,7 @@ from hlo2tx8.device.isa.ct_auxiliary import CtArgMax, CtArgMin
 from hlo2tx8.device.isa.ct_move import CtConvert
 from hlo2tx8.device.isa.ct_reduce import CtReduceMax, CtReduceMin
 from hlo2tx8.dialects import vec
+from hlo2tx8.dialects.made import for_op, yield_op
 from hlo2tx8.indexing import Sym
 from hlo2tx8.lower.element_format import constant_bits, storage_format
 from hlo2tx8.lower.select.instruction_tables import does
@@ -128,11 +128,11 @@ def select_place_of_extreme(step: StepBuilder, rows: StepBuilder, place: PlaceOf
     step.insert(CtAddVS.make(fmt=fmt, dst=canonical, a=source, imm=0, n=step.count(), origin=origin))
     body = Block(arg_types=[INDEX])
     lower, upper, stride = (step.value(n) for n in (0, rows.count(), 1))
-    step.insert(scf.ForOp(lower, upper, stride, [], body))
+    step.insert(for_op(lower, upper, stride, [], body))
     outer, step.builder, row = step.builder, Builder(InsertPoint.at_end(body)), body.args[0]
     src, index = step.at(canonical, step(row, place.lanes * fmt.bytes)), step.at(places, step(row, Format.INT32.bytes))
     step.insert(place.kind.make(fmt=fmt, dst=best, index=index, src=src, n=place.lanes, origin=origin))
-    step.insert(scf.YieldOp())
+    step.insert(yield_op())
     step.builder = outer
     make = CtConvert.make
     step.insert(make(fmt=Format.FP32, fmt2=Format.INT32, dst=result, src=places, n=rows.count(), origin=origin))

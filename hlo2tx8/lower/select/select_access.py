@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.builder import Builder
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerType, Signedness, i1
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.made import for_op, yield_op
 from hlo2tx8.indexing import Const
 from hlo2tx8.lower.box_levels import BoxLevel, Size, dense_strides
 from hlo2tx8.lower.select.step_builder import INDEX, StepBuilder
@@ -85,7 +85,7 @@ def load_rows(walk: Walk, source: SSAValue, offset: Size, places: "Places", fmt:
     for k in range(walk.num_outer):
         block = Block(arg_types=[INDEX])
         lower, upper, stride = (step.value(bound) for bound in (0, step.extents[k], 1))
-        step.insert(scf.ForOp(lower, upper, stride, [], Region(block)))
+        step.insert(for_op(lower, upper, stride, [], Region(block)))
         step.builder = Builder(InsertPoint.at_end(block))
         blocks.append(block)
         start = step.add(start, step(block.args[0], walk.strides[k]))
@@ -96,7 +96,7 @@ def load_rows(walk: Walk, source: SSAValue, offset: Size, places: "Places", fmt:
     levels = [BoxLevel(n, (s,)) for n, s in zip(step.extents, walk.strides, strict=True)][walk.num_outer :]
     step.load(step.at(dst, step(lane, fmt.bytes)), source, step.add(start, place), levels, fmt)
     for block in blocks:
-        block.add_op(scf.YieldOp())
+        block.add_op(yield_op())
     step.builder = outer
     return dst
 

@@ -25,6 +25,7 @@ from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import spm, vec
 from hlo2tx8.dialects.hlo import origin
+from hlo2tx8.dialects.made import compare, if_op, of_two, yield_op
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel
 from hlo2tx8.lower.element_format import Operand, PerChannel, Splat, Vector, storage_format
@@ -181,16 +182,16 @@ class ChannelSelector(BoxSelector):
         inside: list[Block] = []
         builder = step.builder
         for loop in _loops_around(step.builder.insertion_point.block):
-            bound = builder.insert(arith.AddiOp(loop.lb, loop.step)).result
-            condition = builder.insert(arith.CmpiOp(loop.body.block.args[0], bound, "slt")).result
+            bound = builder.insert(of_two(arith.AddiOp, loop.lb, loop.step)).result
+            condition = builder.insert(compare(loop.body.block.args[0], bound, "slt")).result
             inside.append(Block())
-            builder.insert(scf.IfOp(condition, [], Region(inside[-1])))
+            builder.insert(if_op(condition, [], Region(inside[-1])))
             builder = Builder(InsertPoint.at_end(inside[-1]))
         outer, once.builder = once.builder, builder
         yield
         once.builder = outer
         for block in inside:
-            block.add_op(scf.YieldOp())
+            block.add_op(yield_op())
 
     # ------------------------------------------------------------------------------------------------ memory
 

@@ -21,6 +21,7 @@ from hlo2tx8.device.isa.ne import NE_RESULTS, NeGemm, psum_format
 from hlo2tx8.device.isa.ne_conv import NeConv, NeConvBackwardWeight, NeDepthwise
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.made import for_op, yield_op
 from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import Size
@@ -157,13 +158,13 @@ def select_sums_loop(s: Selector, op: scf.ForOp) -> bool:
     lanes = Lanes.of(dot)
     carried = [_sums_of(s, init) or Sums(_allocate(step, dot, lanes, fmt), 0) for init in op.iter_args]
     lower, upper, stride = (s.slots[bound] for bound in (op.lb, op.ub, op.step))
-    step.insert(scf.ForOp(lower, upper, stride, [], block))
+    step.insert(for_op(lower, upper, stride, [], block))
     outer, step.builder = step.builder, Builder(InsertPoint.at_end(block))
     for arg, sums in zip(old.args[1:], carried, strict=True):
         inside = sums.started if sums.started == 1 else step.add(sums.started, block.args[0])
         s.sums[arg] = Sums(sums.buffer, inside)
     s.select(old)
-    step.insert(scf.YieldOp())
+    step.insert(yield_op())
     step.builder = outer
     for result, sums in zip(op.results, carried, strict=True):
         s.sums[result] = Sums(sums.buffer, 1)

@@ -22,6 +22,7 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.made import for_op
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.select.padded_rows import PaddedStep, padded_boxes
 from hlo2tx8.lower.select.resident import Resident
@@ -81,7 +82,7 @@ class _Selector:
                     # What a prologue holds does not depend on other loops: it starts anew before each nest.
                     self.hoisted.clear()
                 lower, upper, step = (self.values[v] for v in (op.lb, op.ub, op.step))
-                loop = scf.ForOp(lower, upper, step, [], Region(body))
+                loop = for_op(lower, upper, step, [], Region(body))
                 loop.attributes |= {key: value for key, value in op.attributes.items() if key in KEPT}
                 builder.insert(loop)
                 self._ops(op.body.block, Builder(InsertPoint.at_end(body)), top)

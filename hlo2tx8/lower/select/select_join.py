@@ -10,7 +10,6 @@ of all updates at once, then it walks over them: a number, and an operation on t
 from math import prod
 
 from xdsl.builder import Builder
-from xdsl.dialects import scf
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -18,6 +17,7 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.kc_move import KcVSelect
 from hlo2tx8.device.isa.kc_vector import KcVAdd, KcVEq, KcVMin, KcVOr
 from hlo2tx8.dialects import vec
+from hlo2tx8.dialects.made import for_op, yield_op
 from hlo2tx8.dialects.xla_dot import yielded
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel
@@ -51,13 +51,13 @@ def select_join_at(s: Selector, op: vec.VecJoinAtOp) -> SSAValue:
     number = _numbers(s, walk, s.buffer(found[0]), lines, places)
     block = Block(arg_types=[INDEX])
     lower, upper, by = (step.value(bound) for bound in (0, walk.count(), 1))
-    step.insert(scf.ForOp(lower, upper, by, [], Region(block)))
+    step.insert(for_op(lower, upper, by, [], Region(block)))
     outer, step.builder = step.builder, Builder(InsertPoint.at_end(block))
     turn, size = block.args[0], columns * fmt.bytes
     dst = step.at(target, step(read_scalar(step, number, turn, Format.INT32), size))
     update = updates if isinstance(found[1], Splat) else step.at(updates, step(turn, size))
     _join(step, op.combiner.block, dst, update, fmt, columns)
-    block.add_op(scf.YieldOp())
+    block.add_op(yield_op())
     step.builder = outer
     return target
 

@@ -16,6 +16,7 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.isa.forms import CtV, CtVS, CtVV, KcV, KcVV
 from hlo2tx8.dialects import spm, xla
+from hlo2tx8.dialects.made import for_op, yield_op
 from hlo2tx8.lower.box_levels import BoxLevel
 from hlo2tx8.lower.dma.slices import buffers_of, instructions_in
 from hlo2tx8.lower.element_format import storage_format
@@ -35,7 +36,7 @@ def select_loop(s: Selector, op: scf.ForOp) -> None:
     carried = [_begin(s, value) for value in op.iter_args]
     s.vectors.update(zip((*old.args[1:], *op.results), (*carried, *carried), strict=True))
     lower, upper, stride = (s.slots[bound] for bound in (op.lb, op.ub, op.step))
-    loop = step.insert(scf.ForOp(lower, upper, stride, [], block))
+    loop = step.insert(for_op(lower, upper, stride, [], block))
     outer, step.builder = step.builder, Builder(InsertPoint.at_end(block))
     s.select(old)
     terminator = old.last_op
@@ -49,7 +50,7 @@ def select_loop(s: Selector, op: scf.ForOp) -> None:
     for buffer, value, operand in zip(carried, new, terminator.operands, strict=True):
         if value is not buffer and not _write_in_place(loop, value, buffer):
             step.move(buffer, value, [BoxLevel(step.count(), (1, 1))], storage_format(operand.type))
-    step.insert(scf.YieldOp())
+    step.insert(yield_op())
     step.builder = outer
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.builder import Builder
-from xdsl.dialects import scf
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -25,6 +24,7 @@ from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
 from hlo2tx8.device.isa.ct_relation import CtEqVS, CtGeVS
 from hlo2tx8.device.isa.lsu import TdmaMemset
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.made import for_op, yield_op
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import Splat, Vector
@@ -143,11 +143,11 @@ class _Fill:
     def _mixed_slices(self, half: HalfSpace, lower: Size, upper: Size, stride: Size, start: int, n: Size) -> None:
         step, block = self.s.step, Block(arg_types=[INDEX])
         bounds = [step.value(bound) for bound in (lower, upper, 1)]
-        step.insert(scf.ForOp(bounds[0], bounds[1], bounds[2], [], Region(block)))
+        step.insert(for_op(bounds[0], bounds[1], bounds[2], [], Region(block)))
         outer, step.builder = step.builder, Builder(InsertPoint.at_end(block))
         at = step.add(step(block.args[0], stride), start)
         self._mixed(_limit(self.s, half, self.slices, block.args[0]), at, n)
-        step.insert(scf.YieldOp())
+        step.insert(yield_op())
         step.builder = outer
 
     def _mixed(self, limit: Size, at: Size, n: Size) -> None:

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.builder import Builder
-from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -30,6 +29,7 @@ from hlo2tx8.device.isa.forms import CtVV
 from hlo2tx8.device.isa.tdma import TdmaRotate180
 from hlo2tx8.device.isa.window import MOST_POINTS
 from hlo2tx8.dialects import vec
+from hlo2tx8.dialects.made import for_op, yield_op
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.select.selector import Selector
@@ -134,10 +134,10 @@ class _Network:
         step = self.step
         turns, body = block.bit_length() - 1, Block(arg_types=[INDEX])
         lower, upper, stride = (step.value(n) for n in (0, turns, 1))
-        step.insert(scf.ForOp(lower, upper, stride, [], body))
+        step.insert(for_op(lower, upper, stride, [], body))
         outer, step.builder = step.builder, Builder(InsertPoint.at_end(body))
         self._stage(here, there, block)
-        step.insert(scf.YieldOp())
+        step.insert(yield_op())
         step.builder = outer
 
     def _stage(self, here: Sequence[SSAValue], there: Sequence[SSAValue], block: int) -> None:

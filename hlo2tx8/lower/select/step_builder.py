@@ -7,14 +7,15 @@ from math import prod
 from typing import Any, TypeAlias, TypeVar
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm
+from hlo2tx8.dialects.made import compare, constant_index, for_op, if_op, of_two, put, yield_op
 from hlo2tx8.lower.box_levels import BoxLevel, Multiply, Size, coalesce
 
 OpT = TypeVar("OpT", bound=Operation)
@@ -76,12 +77,10 @@ class StepBuilder(Multiply):
 
     def value(self, size: Size) -> SSAValue:
         """The size as an index value."""
-        if isinstance(size, SSAValue):
-            return size
-        return self.insert(arith.ConstantOp(IntegerAttr(size, INDEX))).results[0]
+        return self.insert(constant_index(size)).results[0] if isinstance(size, int) else size
 
     def emit(self, a: Size, b: Size) -> SSAValue:
-        return self.insert(arith.MuliOp(self.value(a), self.value(b))).results[0]
+        return self.insert(of_two(arith.MuliOp, self.value(a), self.value(b))).results[0]
 
     def add(self, a: Size, b: Size) -> Size:
         if isinstance(a, int) and isinstance(b, int):
@@ -90,27 +89,27 @@ class StepBuilder(Multiply):
             return b
         if b == 0:
             return a
-        return self.insert(arith.AddiOp(self.value(a), self.value(b))).results[0]
+        return self.insert(of_two(arith.AddiOp, self.value(a), self.value(b))).results[0]
 
     def subtract(self, a: Size, b: Size) -> Size:
         if isinstance(a, int) and isinstance(b, int):
             return a - b
-        return a if b == 0 else self.insert(arith.SubiOp(self.value(a), self.value(b))).results[0]
+        return a if b == 0 else self.insert(of_two(arith.SubiOp, self.value(a), self.value(b))).results[0]
 
     def minimum(self, a: Size, b: Size) -> Size:
         if isinstance(a, int) and isinstance(b, int):
             return min(a, b)
-        return self.insert(arith.MinSIOp(self.value(a), self.value(b))).results[0]
+        return self.insert(of_two(arith.MinSIOp, self.value(a), self.value(b))).results[0]
 
     def at_least_zero(self, a: Size) -> Size:
         if isinstance(a, int):
             return max(a, 0)
-        return self.insert(arith.MaxSIOp(a, self.value(0))).results[0]
+        return self.insert(of_two(arith.MaxSIOp, a, self.value(0))).results[0]
 
     # ------------------------------------------------------------------------------------------- structure
 
     def insert(self, op: OpT) -> OpT:
-        return self.builder.insert(op)
+        return put(self.builder, op)
 
     @contextmanager
     def if_positive(self, sizes: Sequence[Size]) -> Generator[None, None, None]:
@@ -119,13 +118,13 @@ class StepBuilder(Multiply):
         outer = self.builder
         for size in dynamic:
             block = Block()
-            condition = self.insert(arith.CmpiOp(size, self.value(0), "sgt")).results[0]
-            self.insert(scf.IfOp(condition, [], Region(block)))
+            condition = self.insert(compare(size, self.value(0), "sgt")).results[0]
+            self.insert(if_op(condition, [], Region(block)))
             self.builder = Builder(InsertPoint.at_end(block))
         blocks = [self.builder.insertion_point.block] if dynamic else []
         yield
         for block in self._enclosing(blocks, len(dynamic)):
-            block.add_op(scf.YieldOp())
+            block.add_op(yield_op())
         self.builder = outer
 
     def _enclosing(self, start: list[Block], depth: int) -> list[Block]:
@@ -244,7 +243,7 @@ class StepBuilder(Multiply):
         for level in levels[: max(len(levels) - room, 0)]:
             block = Block(arg_types=[INDEX])
             lower, upper, step = (self.value(b) for b in (0, level.extent, 1))
-            self.insert(scf.ForOp(lower, upper, step, [], Region(block)))
+            self.insert(for_op(lower, upper, step, [], Region(block)))
             self.builder = Builder(InsertPoint.at_end(block))
             blocks.append(block)
             starts = tuple(
@@ -252,7 +251,7 @@ class StepBuilder(Multiply):
             )
         transfer(levels[max(len(levels) - room, 0) :], starts)
         for block in blocks:
-            block.add_op(scf.YieldOp())
+            block.add_op(yield_op())
         self.builder = outer
 
 

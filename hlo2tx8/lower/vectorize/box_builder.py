@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.indexing import Const, Expr
+from hlo2tx8.ir import vector_type_of
 from hlo2tx8.lower.element_format import vector_type
 from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneRegion, LaneSpace
 
@@ -63,7 +64,7 @@ class BoxBuilder(ABC):
     def index_vector(self, expr: Expr, type_: Attribute | None = None) -> SSAValue:
         """The value of an index expression in each lane, as integers of 32 bits where those suffice."""
         element = i32 if self.space.largest(expr) <= INT32_MAX else i64
-        type_ = type_ or VectorType(element, self.space.shape)
+        type_ = type_ or vector_type_of(element, self.space.shape)
         return self.builder.insert(vec.IndexOp(self.fixed_values, self.space.map_of((expr,)), type_)).result
 
     def offset(self, base: Expr) -> SSAValue:
@@ -73,7 +74,7 @@ class BoxBuilder(ABC):
 
     def splat_int(self, value: int, like: Attribute) -> SSAValue:
         """An integer in every lane."""
-        element = i64 if like == VectorType(i64, self.space.shape) else i32
+        element = i64 if like == vector_type_of(i64, self.space.shape) else i32
         constant = self.builder.insert(arith.ConstantOp(IntegerAttr(value, element)))
         return self.builder.insert(vec.SplatOp(constant.result, self.space.shape)).result
 
@@ -95,7 +96,7 @@ class BoxBuilder(ABC):
 
     def broadcast(self, value: SSAValue) -> SSAValue:
         """A vector from outside of a reduction in every lane of it."""
-        type_ = VectorType(vector_type(value).element_type, self.space.shape)
+        type_ = vector_type_of(vector_type(value).element_type, self.space.shape)
         return self.builder.insert(vec.BroadcastOp(value, type_)).result
 
     def mask(self, region: LaneRegion) -> SSAValue:
@@ -116,6 +117,6 @@ class BoxBuilder(ABC):
     def _compare(self, expr: Expr, bound: int, direction: str) -> SSAValue:
         index = self.index_vector(expr)
         limit = self.splat_int(bound, index.type)
-        result_type = VectorType(i1, self.space.shape)
+        result_type = vector_type_of(i1, self.space.shape)
         attributes = {"comparison_direction": StringAttr(direction)}
         return self.builder.insert(xla.ElementwiseOp("stablehlo.compare", [index, limit], result_type, attributes)).res

@@ -50,7 +50,7 @@ def _of_op(value: SSAValue, known: Known) -> frozenset[int]:
         case _:
             type_: Attribute = value.type
             assert isinstance(type_, VectorType)
-            vector = cast(VectorType[Attribute], type_)
+            vector = cast("VectorType[Attribute]", type_)
             return frozenset(range(vector.get_num_dims()))
 
 

@@ -32,6 +32,7 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.made import constant_index, for_op, yield_op
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Const, Dim, Expr, Sym, Variable
 from hlo2tx8.lower.vectorize.lane_access import LaneSpace
@@ -123,9 +124,9 @@ def _vectorize_step_loop(op: scf.ForOp, builder: Builder, scope: _Scope) -> None
             _vectorize_op(child, inner, scope)
     scope.pop_fixed()
     scope.indices = known  # what the loop's counter decides is of no use behind it
-    inner.insert(scf.YieldOp())
-    lower, upper, stride = (builder.insert(arith.ConstantOp(IntegerAttr(v, xla.index))).result for v in (lo, hi, step))
-    loop = builder.insert(scf.ForOp(lower, upper, stride, [], Region(block)))
+    inner.insert(yield_op())
+    lower, upper, stride = (builder.insert(constant_index(v)).result for v in (lo, hi, step))
+    loop = builder.insert(for_op(lower, upper, stride, [], Region(block)))
     loop.attributes.update(op.attributes)
 
 

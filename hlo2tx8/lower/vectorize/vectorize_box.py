@@ -11,8 +11,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.made import constant_index, for_op, of_two, yield_op
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Variable
+from hlo2tx8.ir import vector_type_of
 from hlo2tx8.lower.element_format import tensor_type
 from hlo2tx8.lower.vectorize.box_builder import BoxBuilder
 from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneAccess, LaneRegion, LaneSpace
@@ -127,7 +129,7 @@ class BoxVectorizer(BoxBuilder):
         if op.regions or len(op.results) != 1:
             raise CompileError("E3004", f"no vector form of {op.name}")
         operands = [self.vector(o) for o in op.operands]
-        result_type = VectorType(op.results[0].type, self.space.shape)
+        result_type = vector_type_of(op.results[0].type, self.space.shape)
         if any(o in self.indices for o in op.operands):
             new = self._index_arithmetic(op, operands, result_type)
         else:
@@ -154,7 +156,7 @@ class BoxVectorizer(BoxBuilder):
         old, block = op.body.block, Block(arg_types=[xla.index, *(value.type for value in carried)])
         for before, after in zip(old.args, block.args, strict=True):
             after.name_hint = before.name_hint
-        lower, upper, stride = (self.builder.insert(arith.ConstantOp(IntegerAttr(n, xla.index))).result for n in (lo, hi, step))
+        lower, upper, stride = (self.builder.insert(constant_index(n)).result for n in (lo, hi, step))
         outer = self.builder, self.space, self.fixed_values, dict(self.indices), dict(self.conditions)
         known = dict(self.loads), dict(self.bounds), dict(self.splats)
         counter = Variable(lo, max(lo, hi - 1), old.args[0].name_hint)
@@ -164,11 +166,11 @@ class BoxVectorizer(BoxBuilder):
         self.values.update(zip(old.args[1:], block.args[1:], strict=True))
         self.builder = Builder(InsertPoint.at_end(block))
         results = [self.vector(value) for value in self.block(old, region)]
-        self.builder.insert(scf.YieldOp(*results))
+        self.builder.insert(yield_op(*results))
         # What the body loaded is known in the body only.
         self.builder, self.space, self.fixed_values, self.indices, self.conditions = outer
         self.loads, self.bounds, self.splats = known
-        loop = self.builder.insert(scf.ForOp(lower, upper, stride, carried, block))
+        loop = self.builder.insert(for_op(lower, upper, stride, carried, block))
         self.values.update(zip(op.results, loop.results, strict=True))
 
     def _constant(self, value: SSAValue) -> int:
@@ -187,7 +189,7 @@ class BoxVectorizer(BoxBuilder):
         return self.loads[key]
 
     def _load(self, source: SSAValue, offset: Expr, region: LaneRegion) -> SSAValue:
-        result_type = VectorType(_element_type(source), self.space.shape)
+        result_type = vector_type_of(_element_type(source), self.space.shape)
         access = self.space.access(offset)
         if access is None or (not region.is_box and not self._stays_inside(source, offset)):
             return self._gather(source, offset, result_type)
@@ -200,10 +202,10 @@ class BoxVectorizer(BoxBuilder):
         source, shift = self.values[op.tensor], self.vector(op.shifts[0])
         offset = self.space.simplify(self.indices[op.indices[0]])
         access = self.space.access(offset)
-        result_type = VectorType(_element_type(source), self.space.shape)
+        result_type = vector_type_of(_element_type(source), self.space.shape)
         if access is None or not region.without(self.guard).is_whole:
             place = self.index_vector(offset, shift.type)
-            shift = self._inside(source, self.builder.insert(arith.AddiOp(place, shift)).result)
+            shift = self._inside(source, self.builder.insert(of_two(arith.AddiOp, place, shift)).result)
             access = LaneAccess(Const(0), (0,) * len(self.space.lanes))
         varying = varying_lanes(shift, {})
         new = vec.LoadAtOp(source, self.offset(access.base), access.strides, shift, varying, result_type)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from xdsl.dialects.builtin import ComplexType, FunctionType, IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import ComplexType, FunctionType, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -26,6 +26,7 @@ from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.regions import CALL, terminator_of
 from hlo2tx8.hlo.signature import SIGNATURE
 from hlo2tx8.hlo.spec import Array
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.passes.complex.functions import BINARY, UNARY, Parts, absolute
 
 Value: TypeAlias = SSAValue | Parts
@@ -99,7 +100,7 @@ class SplitComplex:
             return value
         e, shape = Expansion(terminator), as_tensor(value.type).get_shape()
         columns = [e.emit("reshape", [part.value], e.like(part.value, (*shape, 1))) for part in self.parts[value]]
-        return e.emit("concatenate", columns, pair_type(value.type), dimension=IntegerAttr(len(shape), i64))
+        return e.emit("concatenate", columns, pair_type(value.type), dimension=i64_attr(len(shape)))
 
     def region(self, block: Block) -> None:
         """Rewrite a block inside of the function: complex arguments and results become two each."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -12,6 +12,7 @@ from hlo2tx8.dialects.literal import ElementsAttr, LiteralAttr
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.convolution import numbers_of
 from hlo2tx8.hlo.ops.dot import numbers_of as numbers_of_dot
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
 from hlo2tx8.passes.dimensions.alike import BY_DIMENSION, MADE_IN_ANY_ORDER, OF_DIMENSIONS, READ_IN_ANY_ORDER, alike, reads_in_order
 from hlo2tx8.passes.dimensions.channels_last import Order
@@ -104,7 +105,7 @@ class _Reordering:
     def iota(self, e: Expansion, op: Operation) -> Sequence[SSAValue]:
         """An iota along where its dimension is now."""
         along = self.place(op.results[0], int(attributes_of(op)["iota_dimension"]))
-        return [e.emit("iota", [], self.type(op.results[0]), iota_dimension=IntegerAttr(along, i64))]
+        return [e.emit("iota", [], self.type(op.results[0]), iota_dimension=i64_attr(along))]
 
     def broadcast(self, e: Expansion, op: Operation) -> Sequence[SSAValue]:
         """A broadcast of what has its dimensions in the order of the result's."""
@@ -217,4 +218,4 @@ def _dimensions(given: Attribute, order: Order) -> Attribute:
     if isinstance(given, DenseArrayBase):
         return int_array([order.index(int(d)) for d in given.get_values()])
     assert isinstance(given, IntegerAttr)
-    return IntegerAttr(order.index(given.value.data), i64)
+    return i64_attr(order.index(given.value.data))

@@ -9,7 +9,7 @@ compare LT (iota : i32), 0                   ⟶    false
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.builders.expansion import Expansion
@@ -17,6 +17,7 @@ from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.types import integer_limits, is_integer, numpy_dtype
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.passes.rules.fold_constants import splat
 
 MOST_DEPTH = 8
@@ -34,7 +35,7 @@ def place_in_order(op: Operation) -> SSAValue | None:
     if any(factors.get(dim, 0) != prod(shape[dim + 1 :]) for dim, n in enumerate(shape) if n > 1):
         return None
     e = Expansion(op)
-    line = e.emit("iota", [], TensorType(type_.element_type, [prod(shape)]), iota_dimension=IntegerAttr(0, i64))
+    line = e.emit("iota", [], TensorType(type_.element_type, [prod(shape)]), iota_dimension=i64_attr(0))
     return e.emit("reshape", [line], type_)
 
 
@@ -46,7 +47,7 @@ def narrower_count(op: Operation) -> SSAValue | None:
     if not isinstance(owner, Operation) or largest is None or not is_integer(dtype) or largest > integer_limits(dtype)[1]:
         return None
     if owner.name == "stablehlo.iota":
-        return Expansion(op).emit("iota", [], result, iota_dimension=IntegerAttr(_dimension(owner), i64))
+        return Expansion(op).emit("iota", [], result, iota_dimension=i64_attr(_dimension(owner)))
     if owner.name == "stablehlo.reshape":
         e, line = Expansion(op), owner.operands[0]
         return e.emit("reshape", [e.converted(line, result.element_type)], result)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -14,6 +13,7 @@ from hlo2tx8.hlo.lookup import has_spec, spec_of, tensor_like
 from hlo2tx8.hlo.regions import inline_region, terminator_of
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.hlo.trip_count import counter_of, trip_count
+from hlo2tx8.ir import i64_attr
 
 TRIP_COUNT = "hlo.trip_count"
 """Attribute of a `stablehlo.while`: it makes exactly that many turns."""
@@ -39,7 +39,7 @@ def simplify_loop(loop: Operation) -> None:
     elif turns is not None and _is_worth_unrolling(loop, turns):
         _unroll(loop, turns)
     elif turns is not None:
-        loop.attributes[TRIP_COUNT] = IntegerAttr(turns, i64)
+        loop.attributes[TRIP_COUNT] = i64_attr(turns)
 
 
 def _is_worth_unrolling(loop: Operation, turns: int) -> bool:

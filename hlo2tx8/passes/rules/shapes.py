@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import cast
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType, i32, i64
+from xdsl.dialects.builtin import ArrayAttr, TensorType, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from hlo2tx8.builders.expansion import Expansion, dot_numbers, int_array
@@ -17,6 +17,7 @@ from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.indexing import Const, Dim
+from hlo2tx8.ir import i64_attr
 
 Rule = Callable[[Operation], SSAValue | None]
 MOST_INDEX = 2**31
@@ -240,7 +241,7 @@ def _read_of_iota(op: Operation) -> SSAValue | None:
         return None
     e, wide = Expansion(op), TensorType(i32, shape)
     if isinstance(base, Dim):
-        total = e.emit("iota", [], wide, iota_dimension=IntegerAttr(base.index, i64))
+        total = e.emit("iota", [], wide, iota_dimension=i64_attr(base.index))
     else:
         total = _splat_of(e.splat(base.value, TensorType(i32, ())), shape, e)
     terms = zip(op.operands[1:], fields["index_maps"], fields["dims"], fields["rooms"], strict=True)

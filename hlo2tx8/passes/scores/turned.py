@@ -4,13 +4,14 @@ exchanged. What there is of each row is read as it is."""
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from hlo2tx8.builders.expansion import Expansion, dot_numbers, int_array
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.partitioner.instruction import is_elementwise, is_splat_constant, shape_of
 from hlo2tx8.passes.scores.find import DOT, LITTLE, Scores
 from hlo2tx8.passes.scores.rows import ScoreRows
@@ -63,7 +64,7 @@ class Turned:
 
     def _iota(self, op: Operation, type_: TensorType[Attribute]) -> SSAValue:
         dim = _exchanged(int(attributes_of(op)["iota_dimension"]), len(type_.get_shape()))
-        return self.e.emit("iota", [], type_, iota_dimension=IntegerAttr(dim, i64))
+        return self.e.emit("iota", [], type_, iota_dimension=i64_attr(dim))
 
     def _broadcast(self, op: Operation, type_: TensorType[Attribute]) -> SSAValue:
         (source,), rank = op.operands, len(type_.get_shape())

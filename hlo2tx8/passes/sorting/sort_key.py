@@ -5,7 +5,7 @@ packed = f(x) as an integer of the same order << 32 | the element's number along
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i32, i64
+from xdsl.dialects.builtin import TensorType, f32, i32, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from hlo2tx8.builders.expansion import Expansion
@@ -14,6 +14,7 @@ from hlo2tx8.builders.lift_body import lift_body
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.types import DType, bit_width, is_float, is_integer, is_unsigned, numpy_dtype
+from hlo2tx8.ir import i64_attr
 
 KEY_BITS = 32
 
@@ -49,7 +50,7 @@ class SortKey:
         """Key and index of each element in one integer, in the order of the sort."""
         key = self.ordered(e)
         shape = key.type.get_shape()
-        numbers = Term(e, e.emit("iota", [], TensorType(i32, shape), iota_dimension=IntegerAttr(dimension, i64)))
+        numbers = Term(e, e.emit("iota", [], TensorType(i32, shape), iota_dimension=i64_attr(dimension)))
         return (key.converted(i64) << KEY_BITS) | numbers.converted(i64)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i1, i32
 from xdsl.ir import SSAValue
 
 from hlo2tx8.builders.expansion import Expansion, int_array
@@ -25,6 +25,7 @@ from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo_lines import SortWordsOp
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.hlo.types import DType, bit_width, is_float, is_pred, is_unsigned, mantissa_bits
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.passes.sorting.sort_key import KEY_BITS, SortKey
 from hlo2tx8.schedule.sort_lines import LinePlan, least_low, plan_lines
 
@@ -111,7 +112,7 @@ class WordSort:
         high = tuple(n - m for n, m in zip(shape, self.rows, strict=True))
         last = ((1 << (width_of_key(self.key.dtype) - 1)) - 1) << zeros_of_key(self.key.dtype)
         padded = Term(e, e.pad(flat.value, e.splat(last, e.like(flat.value, ())), (0, 0, 0), high, (0, 0, 0)))
-        number = Term(e, e.emit("iota", [], TensorType(i32, shape), iota_dimension=IntegerAttr(1, i64)))
+        number = Term(e, e.emit("iota", [], TensorType(i32, shape), iota_dimension=i64_attr(1)))
         if self.num_words == 1:
             key = padded.call("shift_right_arithmetic", zeros_of_key(self.key.dtype))
             return [self._as_float((key << self.bits) | number).value]
@@ -129,8 +130,8 @@ class WordSort:
             return list(words)
         alternating = RUNS if is_alternating else -1
         properties = {
-            "dimension": IntegerAttr(dimension, i64),
-            "alternating": IntegerAttr(alternating, i64),
+            "dimension": i64_attr(dimension),
+            "alternating": i64_attr(alternating),
             "is_bitonic": IntegerAttr(is_bitonic, i1),
         }
         mark = self.e.op.prev_op

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i1, i32, i64
+from xdsl.dialects.builtin import TensorType, f32, i1, i32
 from xdsl.ir import SSAValue
 
 from hlo2tx8.builders.expansion import int_array
@@ -12,6 +12,7 @@ from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.constants import Array
 from hlo2tx8.hlo.lookup import tensor_like
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.passes.updates.build import Updates
 from hlo2tx8.schedule.join_lines import INDEX_BYTES
 
@@ -62,8 +63,8 @@ class Choices(Updates):
         first, places, _ = self.walk.sizes
         element = f32 if prod(places) < EXACT_NUMBERS else i32
         if len(places) == 1:
-            return self.emit("iota", [], TensorType(element, shape), iota_dimension=IntegerAttr(len(first), i64))
-        counted = self.emit("iota", [], TensorType(element, (prod(places),)), iota_dimension=IntegerAttr(0, i64))
+            return self.emit("iota", [], TensorType(element, shape), iota_dimension=i64_attr(len(first)))
+        counted = self.emit("iota", [], TensorType(element, (prod(places),)), iota_dimension=i64_attr(0))
         return self._spread(self.reshaped(counted, places), range(len(first), len(first) + len(places)), shape)
 
     def _joined(self, old: SSAValue, new: SSAValue) -> SSAValue:
