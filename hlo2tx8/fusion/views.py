@@ -135,7 +135,9 @@ def _is_of_all(op: Operation) -> bool:
 
 def keeps_order(op: Operation) -> bool:
     """A reshape, or a broadcast that repeats nothing and turns nothing."""
-    if len(op.operands) != 1 or not all(is_row_major(tensor_type(value)) for value in (op.operands[0], op.results[0])):
+    if len(op.operands) != 1 or len(op.results) != 1:
+        return False
+    if not all(is_row_major(tensor_type(value)) for value in (op.operands[0], op.results[0])):
         return False
     if op.name == "stablehlo.reshape":
         return True

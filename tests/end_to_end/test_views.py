@@ -145,3 +145,8 @@ def test_parts_that_are_given_on() -> None:
         )
 
     check(f, X, ALL, np.int32(1))
+
+
+def test_a_part_alone_is_a_result() -> None:
+    check(lambda w, i: layer(w, i), ALL, np.int32(1))
+    check(lambda w: w[3], ALL)
