@@ -49,7 +49,7 @@ def _apart(block: Block) -> None:
                 _apart(region.block)
         elif piece_of(op) is not None and _stays(op.operands[0], block):
             members = [op]
-            while (only := _only_reader(members[-1])) is not None and keeps_order(only):
+            while (only := members[-1].results[0].get_user_of_unique_use()) and only.parent is block and keeps_order(only):
                 members.append(only)
             result = members[-1].results[0]
             if all(use.operation.name not in _NOT_KERNELS and use.operation.next_op for use in result.uses):
@@ -66,14 +66,11 @@ def _earliest(op: Operation, block: Block) -> Operation:
     return first
 
 
-def _only_reader(op: Operation) -> Operation | None:
-    uses = [use.operation for use in op.results[0].uses]
-    return uses[0] if len(uses) == 1 and uses[0].parent is op.parent else None
-
-
 def _stays(value: SSAValue, block: Block) -> bool:
     """Is the value in memory whatever is fused in the block, and nobody's to write?"""
     owner = value.owner
-    is_of_block = owner.parent is block and owner.name not in CONSTANTS if isinstance(owner, Operation) else owner is block
-    is_argument = isinstance(owner, Block) and isinstance(owner.parent_op(), FuncOp)
-    return (is_argument or not is_of_block) and not is_written(value)
+    if isinstance(owner, Operation):
+        is_there = owner.parent is not block or owner.name in CONSTANTS
+    else:
+        is_there = owner is not block or isinstance(block.parent_op(), FuncOp)
+    return is_there and not is_written(value)

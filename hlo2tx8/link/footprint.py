@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hlo2tx8.device.isa import Engine
-from hlo2tx8.device.isa.encoding import Operand, Record, Register, partners
+from hlo2tx8.device.isa.encoding import Operand, Record, Register, number_of, partners
 from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import (
     KcAffine,
@@ -33,7 +33,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcMul,
 )
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
-from hlo2tx8.link.records import TILE, ZERO
+from hlo2tx8.link.records import TILE, ZERO, written_by
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Registers: TypeAlias = dict[int, "RegisterRange"]
@@ -143,10 +143,10 @@ class _FootprintWalk:
                 lo, hi = (self.value(fields[name], registers) for name in ("lo", "hi"))
                 inside = {r: v for r, v in registers.items() if r not in self.written(at + 1, partner)}
                 if lo is not None and hi is not None:
-                    inside[_number(fields["rd"])] = RegisterRange(lo.least, np.maximum(lo.most, hi.most - 1))
+                    inside[number_of(fields["rd"])] = RegisterRange(lo.least, np.maximum(lo.most, hi.most - 1))
                     self.block(at, active & (lo.least < hi.most), inside, registers)
                 else:
-                    inside.pop(_number(fields["rd"]), None)
+                    inside.pop(number_of(fields["rd"]), None)
                     self.block(at, active, inside, registers)
             elif record.kind in (Rdma, Wdma):
                 self.transfer(record, active, registers)
@@ -161,9 +161,9 @@ class _FootprintWalk:
         for number in self.written(at, self.partners[at]):
             registers.pop(number, None)
 
-    def written(self, at: int, end: int) -> list[int]:
+    def written(self, at: int, end: int) -> set[int]:
         """The registers that the records from `at` to before `end` write."""
-        return [_number(r.fields["rd"]) for r in self.records[at:end] if "rd" in r.fields]
+        return written_by(self.records[at:end])
 
     def value(self, operand: Operand, registers: Mapping[int, RegisterRange]) -> RegisterRange | None:
         """None if nothing is known."""
@@ -181,7 +181,7 @@ class _FootprintWalk:
                 result = _sum([known["c"], *(_product(known[f"r{i}"], known[f"k{i}"]) for i in (1, 2, 3, 4) if f"r{i}" in known)])
             elif issubclass(record.kind, KcScalar):
                 result = _combined(record.kind, known["a"], known["b"])
-        number = _number(record.fields["rd"])
+        number = number_of(record.fields["rd"])
         registers.pop(number, None)
         if number and result is not None and result.least.min() > -MOST and result.most.max() < MOST:
             registers[number] = result
@@ -210,10 +210,6 @@ class _FootprintWalk:
         if key in self.found:
             first, end = np.minimum(first, self.found[key][0]), np.maximum(end, self.found[key][1])
         self.found[key] = first, end
-
-
-def _number(operand: Operand) -> int:
-    return operand.number if isinstance(operand, Register) else operand
 
 
 def _product(a: RegisterRange, b: RegisterRange) -> RegisterRange | None:

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, SSAValue
 
@@ -82,7 +83,7 @@ class Linker:
     encoded: Mapping[str, EncodedKernel]
     pieces: PieceBuilder
     encoded_at: Callable[[str, Bases], EncodedKernel]
-    """The same of kernels some of whose arguments do not begin where their slots do; KeyError of those whose records are given."""
+    """The same of kernels some of whose arguments do not begin where their slots do."""
     codes: dict[CodeKey, LinkedCode] = field(default_factory=dict[CodeKey, LinkedCode])
     """Of the kernels that have been launched."""
     liveness: Liveness = field(default_factory=Liveness)
@@ -182,11 +183,12 @@ class Linker:
         operands = [self.slots.of[v] for v in op.operands]
         if not shown:
             return self.code(name, rectangle), operands, []
-        if are_enough(shown.values()) and not shown.keys() & op.updated.values():
+        is_lowered = isinstance(op.kernel(), ModuleOp)  # the records of others are given
+        if is_lowered and are_enough(shown.values()) and not shown.keys() & op.updated.values():
             bases = dict(zip(shown, self.views.bases(list(shown.values()), op), strict=True))
             try:
                 return self.code(name, rectangle, {n: bases[v] for n, v in enumerate(op.operands) if v in bases}), operands, []
-            except (CompileError, KeyError):  # it needs the registers itself, or its records are given
+            except CompileError:  # it needs the registers itself
                 pass
         copies: dict[SSAValue, int] = {}
         for value, begin in shown.items():

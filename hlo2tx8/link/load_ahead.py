@@ -22,12 +22,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hlo2tx8.device.chip import Chip
-from hlo2tx8.device.isa.encoding import Operand, Record, Register, partners
+from hlo2tx8.device.isa.encoding import Operand, Record, Register, number_of, partners
 from hlo2tx8.device.isa.kc_control import KcEndIf, KcIf, KcLess, KcLoadScalar, KcMul
 from hlo2tx8.device.program import BufferUse
 from hlo2tx8.link.barriers import LaunchWork, LinkedCode, Nest, Piece
 from hlo2tx8.link.records import renumber
-from hlo2tx8.link.seams import Opening, Seam, number_of, opening_of, registers_of, seam_of, turns_of
+from hlo2tx8.link.seams import Opening, Seam, opening_of, registers_of, seam_of, turns_of
 from hlo2tx8.lower.dma.allocate_spm import LiveRange, SpmRange, SpmSpace, place_all
 
 Moved = Callable[[str, LinkedCode, Sequence[int]], LinkedCode]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import Role
-from hlo2tx8.device.isa.encoding import Operand, Record, Register
+from hlo2tx8.device.isa.encoding import Operand, Record, Register, number_of
 from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.isa.kc_control import (
     KcAffine,
@@ -135,5 +135,4 @@ def renumber(record: Record, slots: Sequence[int]) -> Record:
 
 def written_by(records: Sequence[Record]) -> set[int]:
     """The numbers of the registers that records write."""
-    written = (record.fields["rd"] for record in records if "rd" in record.fields)
-    return {operand.number if isinstance(operand, Register) else operand for operand in written}
+    return {number_of(record.fields["rd"]) for record in records if "rd" in record.fields}

@@ -10,11 +10,11 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hlo2tx8.device.isa.encoding import Operand, Record, Register, partners
+from hlo2tx8.device.isa.encoding import Operand, Record, Register, number_of, partners
 from hlo2tx8.device.isa.kc_control import KcIf, KcLoop
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.link.records import TILE, ZERO
-from hlo2tx8.link.specialize import number_of, scalar_value, with_numbers
+from hlo2tx8.link.specialize import scalar_value, with_numbers
 
 Runs: TypeAlias = npt.NDArray[np.int64]
 """[n, 2]: first bytes of runs, and those behind their ends."""

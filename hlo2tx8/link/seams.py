@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from hlo2tx8.device.isa import Engine, Instruction
-from hlo2tx8.device.isa.encoding import NUM_REGISTERS, Operand, Record, Register, partners
+from hlo2tx8.device.isa.encoding import NUM_REGISTERS, Record, Register, number_of, partners
 from hlo2tx8.device.isa.fields import SPM_ROLES
 from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import KcAffine, KcEndIf, KcIf, KcLoop, KcWait
@@ -144,11 +144,6 @@ def registers_of(record: Record) -> list[Register]:
     found = [value for value in record.fields.values() if isinstance(value, Register)]
     number = record.fields.get("rd")
     return [*found, Register(number)] if isinstance(number, int) else found
-
-
-def number_of(operand: Operand) -> int:
-    """The number of a register, which is an operand or written as a number."""
-    return operand.number if isinstance(operand, Register) else operand
 
 
 def _unused(records: Sequence[Record], numbers: Sequence[int]) -> list[int]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from hlo2tx8.device.isa import Instruction, Role
-from hlo2tx8.device.isa.encoding import Operand, Record, Register, partners
+from hlo2tx8.device.isa.encoding import Operand, Record, Register, number_of, partners
 from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcEndIf, KcIf, KcLoop
 from hlo2tx8.link.records import TILE, ZERO
@@ -174,11 +174,6 @@ def _outer_blocks(records: Sequence[Record]) -> list[int]:
 def _operands(kind: type[Instruction]) -> tuple[str, ...]:
     """The fields that may read registers."""
     return tuple(f.name for f in kind.FIELDS if f.role is not Role.REGISTER)
-
-
-def number_of(operand: Operand) -> int:
-    """The number of the register that a field names: it is one, or says which."""
-    return operand.number if isinstance(operand, Register) else operand
 
 
 def with_numbers(record: Record, known: dict[int, int]) -> Record:

@@ -71,17 +71,12 @@ def _steps(dot: Operation) -> list[_ColumnsAt] | None:
     if batch or len(added) != rank - 1 or not _is_in_memory(dot.operands[1]):
         return None
     steps = [_ColumnsAt(dot, len(shape_of(result)) - 1, 1)]
-    while (reader := _only_reader(steps[-1].op.results[0])) is not None:
+    while (reader := steps[-1].op.results[0].get_user_of_unique_use()) is not None:
         step = _behind(reader, steps[-1])
         if step is None:
             return None
         steps.append(step)
     return steps if _are_parts(steps[-1]) else None
-
-
-def _only_reader(value: SSAValue) -> Operation | None:
-    uses = list(value.uses)
-    return uses[0].operation if len(uses) == 1 else None
 
 
 def _behind(op: Operation, before: _ColumnsAt) -> _ColumnsAt | None:

@@ -39,6 +39,11 @@ class Register(NamedTuple):
 Operand: TypeAlias = int | Register
 
 
+def number_of(operand: Operand) -> int:
+    """The number of the register that a field names: it is one, or says which."""
+    return operand.number if isinstance(operand, Register) else operand
+
+
 @dataclass(frozen=True)
 class Record:
     """One instruction with concrete operands."""

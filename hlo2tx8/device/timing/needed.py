@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from hlo2tx8.device.isa.base import Instruction
-from hlo2tx8.device.isa.encoding import Operand, Record, Register
+from hlo2tx8.device.isa.encoding import Record, Register, number_of
 from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import (
     KcAffine,
@@ -126,8 +126,3 @@ def _backward(uses: Sequence[_Use], targets: Sequence[int], at_begin: dict[int, 
 def registers_of(record: Record, names: Sequence[str]) -> set[int]:
     """The registers that the named fields are in."""
     return {o.number for name in names if isinstance(o := record.fields[name], Register)}
-
-
-def number_of(register: Operand) -> int:
-    """The number of the register that an operand names, or is."""
-    return register.number if isinstance(register, Register) else register

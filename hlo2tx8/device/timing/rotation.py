@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from math import lcm
 
-from hlo2tx8.device.isa.encoding import Record, Register
+from hlo2tx8.device.isa.encoding import Record, Register, number_of
 from hlo2tx8.device.isa.kc_control import KcFloorDiv, KcMod
-from hlo2tx8.device.timing.needed import number_of
 
 MOST_ROTATION = 6
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa.base import Instruction
-from hlo2tx8.device.isa.encoding import Operand, Record, Register, partners
+from hlo2tx8.device.isa.encoding import Operand, Record, Register, number_of, partners
 from hlo2tx8.device.isa.fields import Engine, Operands, Role
 from hlo2tx8.device.isa.forms import KcScalar
 from hlo2tx8.device.isa.kc_control import (
@@ -31,7 +31,7 @@ from hlo2tx8.device.isa.kc_control import (
     KcWait,
 )
 from hlo2tx8.device.timing.costs import Range, Work, cost, least
-from hlo2tx8.device.timing.needed import Needed, is_scalar, needed_scalars, number_of
+from hlo2tx8.device.timing.needed import Needed, is_scalar, needed_scalars
 from hlo2tx8.device.timing.rotation import rotation_of
 
 NUM_REGISTERS = 64
