@@ -20,6 +20,9 @@ half as many passes:
 For elements of any size what that is off is at most a thirtieth of what x is, root mean square, so that the error of both together
 is the same within a part in two thousand. Relative to GELUs of numbers far below 0, which are next to nothing, it is not small.
 
+The GELU of f32 that is written with tanh, a half of x (1 + tanh(a x + b x³)), becomes x logistic(x (2a + 2b x²)) in three passes
+less. 1 + tanh of numbers below 0 is what is left of 1; the logistic function of them is no difference.
+
 Only a product that overflowed before it was halved is not infinite any more. `Options(reassociate=False)` leaves the pass out.
 """
 
@@ -55,6 +58,11 @@ LOGISTIC = (1.595547010, 7.34410552e-2, -5.96779576e-4)
 LARGEST_SQUARE = 41.4683258
 PRODUCTS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution")
 MOVES = ("stablehlo.reshape", "stablehlo.transpose")
+TANH = "stablehlo.tanh"
+POWER = "stablehlo.power"
+POLYNOMIALS = ("stablehlo.add", "stablehlo.multiply", POWER)
+MOST_POWERS, MOST_DEPTH = 3, 8
+"""Of x in what a GELU takes tanh of, and of the ops that it is made by."""
 SCALINGS = ("stablehlo.multiply", "stablehlo.divide")
 
 
@@ -68,8 +76,8 @@ class ExpandGeluPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         notes: list[str] = []
-        for function in ops_named(op, ("chlo.erfc", "chlo.erf")):
-            gelu = _Gelu.of(function)
+        for function in ops_named(op, ("chlo.erfc", "chlo.erf", "stablehlo.tanh")):
+            gelu = (_TanhGelu if function.name == TANH else _Gelu).of(function)
             if gelu is not None:
                 notes.append(f"{function.name} in a GELU: reassociated, {gelu.replace()}")
         if self.explain:
@@ -90,22 +98,15 @@ class _Gelu:
         type_ = tensor_type(function.results[0])
         (x, inner), parts, is_erf = _base_and_factor(function.operands[0]), [function], function.name == "chlo.erf"
         if is_erf:
-            total = _reader(function, "stablehlo.add")
-            if total is None or (scalar := scalar_of(_other(total, function))) is None or float(scalar) != 1:
+            total = _one_more(function)
+            if total is None:
                 return None
             parts.append(total)
         is_coarse = type_.element_type == f32 and x is not None and _is_of_tf32(x)
         if type_.element_type != bf16 and not is_coarse and (is_erf or type_.element_type != f32):
             return None
-        outer, has_x = 1.0, False
-        while (product := _reader(parts[-1], "stablehlo.multiply")) is not None:
-            base, factor = _base_and_factor(_other(product, parts[-1]))
-            if base is not None and (has_x or base is not x):
-                break
-            outer, has_x = outer * factor, has_x or base is not None
-            parts.append(product)
         off = inner / (ROOT if is_erf else -ROOT) - 1
-        if x is None or not has_x or outer != 0.5 or abs(off) > epsilon(numpy_dtype(type_.element_type)):
+        if x is None or _multiplied(parts, x) is not x or abs(off) > epsilon(numpy_dtype(type_.element_type)):
             return None
         return _Gelu(parts, x, is_coarse)
 
@@ -115,7 +116,7 @@ class _Gelu:
         x = Term(e, self.x)
         if self.is_coarse:
             z, (c0, c1, c2) = (x * x).call("minimum", LARGEST_SQUARE), LOGISTIC
-            self._become(e, x * (x * (z * (z * c2 + c1) + c0)).call("logistic"))
+            _become(self.parts, x * (x * (z * (z * c2 + c1) + c0)).call("logistic"))
             return "a logistic function of a product in TF32"
         a = abs(x.call("minimum", LARGEST))
         if x.type.element_type == bf16:
@@ -123,14 +124,91 @@ class _Gelu:
             off = a * bfloat_fraction(u, 0.5).converted(bf16) / (u * u).converted(bf16).call("exponential")
         else:
             off = a * NUMERATOR / _denominator(a) * (a * a * -0.5).call("exponential")
-        self._become(e, x.call("maximum", -0.0) - off)
+        _become(self.parts, x.call("maximum", -0.0) - off)
         return "a ReLU less a rest"
 
-    def _become(self, e: Expansion, result: Term) -> None:
-        e.replace(result.value)
-        for part in reversed(self.parts[:-1]):
-            part.detach()
-            part.erase()
+
+@dataclass(frozen=True)
+class _TanhGelu:
+    """The last of `parts` is a half of x (1 + tanh(`linear` * x + `cubic` * x³)); each is read by the next one alone."""
+
+    parts: list[Operation]
+    x: SSAValue
+    linear: float
+    cubic: float
+
+    @staticmethod
+    def of(function: Operation) -> "_TanhGelu | None":
+        """What a tanh is part of; None if this is no GELU of f32."""
+        total = _one_more(function)
+        if total is None or tensor_type(function.results[0]).element_type != f32:
+            return None
+        parts = [function, total]
+        x = _multiplied(parts)
+        terms = _polynomial(function.operands[0], x) if x is not None else {}
+        if x is None or terms.keys() != {1, 3} or min(terms.values()) <= 0:
+            return None
+        return _TanhGelu(parts, x, terms[1], terms[3])
+
+    def replace(self) -> str:
+        """Replace the parts; by what. Of a square that overflows the logistic function is 1 or 0, as it is of large numbers."""
+        x = Term(Expansion(self.parts[-1]), self.x)
+        _become(self.parts, x * (x * (x * x * (2 * self.cubic) + 2 * self.linear)).call("logistic"))
+        return "a logistic function"
+
+
+def _become(parts: list[Operation], result: Term) -> None:
+    """Replace the last of some ops, each of which is read by the next one alone, and take them away."""
+    result.e.replace(result.value)
+    for part in reversed(parts[:-1]):
+        part.detach()
+        part.erase()
+
+
+def _one_more(function: Operation) -> Operation | None:
+    """1 + a function, if that is what alone reads it."""
+    total = _reader(function, "stablehlo.add")
+    if total is None or (scalar := scalar_of(_other(total, function))) is None or float(scalar) != 1:
+        return None
+    return total
+
+
+def _multiplied(parts: list[Operation], x: SSAValue | None = None) -> SSAValue | None:
+    """Adds the products that the last of the parts is multiplied in, as far as these are with constants and with one other value,
+    which may be known. That value, if the constants make a half."""
+    outer, found = 1.0, None
+    while (product := _reader(parts[-1], "stablehlo.multiply")) is not None:
+        base, factor = _base_and_factor(_other(product, parts[-1]))
+        if base is not None and (found is not None or (x is not None and base is not x)):
+            break
+        outer, found = outer * factor, found or base
+        parts.append(product)
+    return found if outer == 0.5 else None
+
+
+def _polynomial(value: SSAValue, x: SSAValue, depth: int = MOST_DEPTH) -> dict[int, float]:
+    """The factors of the powers of x that add up to a value; {} if it is no sum of few. Its ops may be read by others, too."""
+    if value is x:
+        return {1: 1.0}
+    if (scalar := scalar_of(value)) is not None:
+        return {0: float(scalar)}
+    op = value.owner
+    if depth == 0 or not isinstance(op, Operation) or op.name not in POLYNOMIALS:
+        return {}
+    left = _polynomial(op.operands[0], x, depth - 1)
+    right = _polynomial(op.operands[1], x, depth - 1) if left else {}
+    if op.name == POWER and left == {1: 1.0} and right.keys() == {0} and right[0] in range(1, MOST_POWERS + 1):
+        return {int(right[0]): 1.0}
+    if op.name == POWER or not right:
+        return {}
+    found: dict[int, float] = {}
+    if op.name == "stablehlo.add":
+        terms = [*left.items(), *right.items()]
+    else:
+        terms = [(own + other, factor * its) for own, factor in left.items() for other, its in right.items()]
+    for power, factor in terms:
+        found[power] = found.get(power, 0.0) + factor
+    return found if max(found) <= MOST_POWERS else {}
 
 
 def _is_of_tf32(value: SSAValue) -> bool:

@@ -20,6 +20,11 @@ FORMS: dict[str, Any] = {
     "one_and_erf": lambda x: x * 0.5 * (1 + jax.lax.erf(x * jnp.asarray(ROOT, x.dtype))),
     "divided": lambda x: x * (jax.lax.erfc(x / jnp.asarray(-(2**0.5), x.dtype)) * 0.5),
 }
+TANH_FORMS: dict[str, Any] = {
+    "jax": lambda x: jax.nn.gelu(x, approximate=True),
+    "torch": lambda x: 0.5 * x * (1 + jnp.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * jnp.power(x, 3.0)))),
+    "multiplied_out": lambda x: (1 + jnp.tanh(x * (0.79788456 + 0.035677408 * x * x))) * x * 0.5,
+}
 EDGES = [0, -0.0, np.inf, -np.inf, np.nan, 1e-39, -1e-39, 1e-30, -1e-30, 1e4, -1e4]
 
 
@@ -56,6 +61,40 @@ def test_gelu_is_no_less_precise(name: str, dtype: Any) -> None:
     assert name == "one_and_erf" or errors[0].mean() < errors[1].mean()
     usual = np.abs(wide) < 3
     assert errors[0][usual].max() <= errors[1][usual].max()
+
+
+@pytest.mark.parametrize("name", TANH_FORMS)
+def test_gelu_by_tanh_is_no_less_precise(name: str) -> None:
+    x = _inputs(np.float32)
+    wide = x.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        exact = wide * scipy.special.expit(2 * (2 / np.pi) ** 0.5 * (wide + 0.044715 * wide**3))
+    errors = []
+    lowered = jax.jit(TANH_FORMS[name]).lower(jax.ShapeDtypeStruct(x.shape, x.dtype))
+    for reassociate in (True, False):
+        executable = hlo2tx8.compile(lowered, options=Options(reassociate=reassociate))
+        found = np.asarray(executable.run(x))
+        errors.append(_units_off(found, exact, np.float32))
+        assert not reassociate or (np.signbit(found) == np.signbit(exact))[~np.isnan(exact)].all()
+        assert ("sigmoid" in executable.as_text()) == reassociate
+    assert errors[0].mean() < errors[1].mean()
+    usual = np.abs(wide) < 3
+    assert errors[0][usual].mean() < errors[1][usual].mean()
+    assert errors[0][usual].max() < errors[1][usual].max()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda x: x * 0.5 * (1 + jnp.tanh(0.5 * x)),  # no cubic term
+        lambda x: x * 0.5 * (1 + jnp.tanh(0.5 * x * x * x + 0.25 * x * x + x)),
+        lambda x: x * 0.5 * (2 + jnp.tanh(0.8 * (x + 0.04 * x * x * x))),
+        lambda x: x * (1 + jnp.tanh(0.8 * (x + 0.04 * x * x * x))),
+    ],
+)
+def test_what_is_like_a_gelu_by_tanh_stays(form: Any) -> None:
+    text = hlo2tx8.compile(jax.jit(form).lower(jax.ShapeDtypeStruct((64, 64), np.float32))).as_text()
+    assert "tanh" in text and "sigmoid" not in text
 
 
 @pytest.mark.parametrize("deviation", [0.01, 0.3, 1.5, 6.0])
