@@ -15,10 +15,18 @@ from hlo2tx8.device.rates import Rates
 RING_PANELS, RING_BUFFERS = 4, 2
 """Where sums go around a mesh row at once: panels at most of a tile's own depth, each of which is a product by itself; buffers of
 sums, as those of one piece are sent while those of the next one arrive."""
+RING_GROUP = 2
+"""Where sums go around a mesh row a piece after the other: so many of a tile's columns go around before others do, if what is
+stored is the sums: while one is computed the one before it is sent."""
 LEAST_GAIN = 0.8
 """Sends in halves that take a larger part of what others take are not worth the loads that they add."""
 GAIN_OF_FEW_SLOTS = 0.85
 """The same where sums that are stored in place leave few slots: then no turn makes up for one that is late."""
+
+
+def ring_group(pieces: int) -> int:
+    """How many of so many pieces of a tile's columns go around a mesh row before others do."""
+    return RING_GROUP if pieces % RING_GROUP == 0 else pieces
 
 
 def send_cycles(sides: Sequence[float], transfers: int, rates: Rates, *, in_halves: bool) -> float:

@@ -15,6 +15,8 @@ from hlo2tx8.ir import DeclaredOp, i64_attr
 
 KEPT = "kept"
 """Unit attribute of a buffer that holds what a tile has of a tensor while several loops read it."""
+STEPS = "num_steps"
+"""Number: how many steps of a loop make a part of such a buffer each, one after the other."""
 BROUGHT = "brought"
 """Unit attribute of a buffer of what follows a loop's products that is loaded before they are done."""
 
@@ -41,6 +43,16 @@ class AllocOp(DeclaredOp):
     @property
     def num_copies(self) -> int:
         return self.copies.value.data
+
+    @property
+    def num_steps(self) -> int:
+        """How many steps make a part of it each, one after the other."""
+        steps = self.attributes.get(STEPS)
+        return steps.value.data if isinstance(steps, IntegerAttr) else 1
+
+    @property
+    def step_bytes(self) -> int:
+        return self.size_bytes // self.num_steps
 
 
 @irdl_op_definition

@@ -106,8 +106,8 @@ def emit_product_phases(
                     slower.append(f"phases with panels at most {depth} deep are estimated to take {cycles:,.0f} cycles")
 
     def sorted_candidates() -> list[Candidate[_Phases]]:
-        cuts = [(parts, in_ring) for parts in (1, *PARTS) for in_ring in (False, True)]
-        in_turns = [own for parts, in_ring in cuts for own in _in_turns(group, matches, target, parts, in_ring=in_ring)]
+        cuts = [(1, True, False), *((parts, in_ring, True) for parts in (1, *PARTS) for in_ring in (False, True))]
+        in_turns = [own for cut in cuts for own in _in_turns(group, matches, target, *cut)]
         found = [*candidates(), *(own for own in in_turns if own.estimate.cycles < ABOUT * apart or target.is_searched)]
         if target.is_searched and adds:
             found += [_brought(way) for way in found]  # of those that there are so far
@@ -197,10 +197,10 @@ def num_steps(way: Candidate[Match]) -> int:
 
 
 def _in_turns(
-    group: GroupOp, matches: Sequence[Match | None], target: Target, parts: int, *, in_ring: bool
+    group: GroupOp, matches: Sequence[Match | None], target: Target, parts: int, in_ring: bool, in_turns: bool
 ) -> Iterator[Candidate[_Phases]]:
-    """The ways to compute two products in so many parts of rows, in turns; sums of the second one may go around mesh rows. Of each
-    depth the one that is estimated to be the fastest, and of those that take less of the scratchpad."""
+    """The ways to compute two products in so many parts of rows, in turns or not; sums of the second one may go around mesh rows.
+    Of each depth the one that is estimated to be the fastest, and of those that take less of the scratchpad."""
     if len(matches) != PAIR:
         return
     fusions = _fusions(group)
@@ -218,13 +218,13 @@ def _in_turns(
             first, second = (way.choice.chosen[0][1].pace if isinstance(way.choice, GemmMatch) else None for way in (mine, its))
             if first is None or second is None:
                 continue
-            in_turns = parts > 1 or not in_ring
-            if in_turns and parts == 1 and (not second.in_order or first.alike < LEAST_ALIKE):
+            if in_turns and parts == 1 and ((not in_ring and not second.in_order) or first.alike < LEAST_ALIKE):
                 continue
             if any(in_turns and own.num_steps != parts * own.alike for own in (first, second)):
                 continue
-            handed = made // first.alike + HANDED_BYTES if first.alike > 1 and in_turns else 0
-            there = target.rows_bytes, target.rows_bytes if parts > 1 else 0
+            of_parts, is_in_place = HANDED_BYTES if first.alike > 1 and in_turns else 0, in_ring and parts == 1
+            handed = made // first.alike + of_parts if of_parts and not is_in_place else 0
+            there = target.rows_bytes + of_parts * is_in_place, target.rows_bytes if parts > 1 else 0
             spm_bytes = max(mine.estimate.spm_bytes + there[0], there[1] + its.estimate.spm_bytes) + kept + handed
             bar = small if spm_bytes <= SMALL * target.rates.spm_bytes else best
             is_hopeless = bar is not None and in_turns and least_alternating_cycles(first, second, parts) >= bar.estimate.cycles

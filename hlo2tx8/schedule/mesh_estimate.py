@@ -226,18 +226,20 @@ def alternating_cycles(first: Pace, second: Pace, parts: int) -> float:
     for part in range(parts + 1):
         if part < parts:
             steps += [(first.turns if number == 0 else first.others, first.after, (1.0,)) for number in range(first.alike)]
-            beside = (1.0, 1.0) if 0 < part < parts - 1 else (1.0,) if part < parts - 1 or not second.in_order else None
-            beside = beside or (1.0,) * (parts > 1) + (second.in_order,)
+            beside: tuple[float, ...] = (1.0,) * (1 + (part > 0) if part < parts - 1 else int(parts > 1))
+            if part == parts - 1 and (second.in_order or parts == 1):
+                beside = *beside, second.in_order
             steps[-1] = *steps[-1][:2], beside
         if part:
             steps.append((second.turns * second.alike, second.after * second.alike, (1.0,)))
-    late = [0.0] * (len(steps) + 2)
+    late, alone = [0.0] * (len(steps) + 2), 0.0
     for number, (_, after, beside) in enumerate(steps):
         during = [turns * share for (turns, _, _), share in zip(steps[number + 1 :], beside, strict=False)]
+        alone += 0.0 if any(beside) else after  # nobody can read what is made of it before
         for place, turns in enumerate(during, start=number + 1):
-            late[place] += after * turns / sum(during)
+            late[place] += after * turns / sum(during) if turns else 0.0
     cycles = sum(max(turns, own) for (turns, _, _), own in zip(steps, late, strict=False))
-    return cycles + first.start + (2 * parts - 1) * second.start + second.end
+    return cycles + alone + first.start + (2 * parts - 1) * second.start + second.end
 
 
 def least_alternating_cycles(first: Pace, second: Pace, parts: int) -> float:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from hlo2tx8.device.mesh_sends import RING_BUFFERS, RING_PANELS
+from hlo2tx8.device.mesh_sends import RING_BUFFERS, RING_PANELS, ring_group
 from hlo2tx8.device.rates import Rates, block_width
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
 from hlo2tx8.partitioner.contraction import EXACT_DEPTH
@@ -142,10 +142,13 @@ def resident_blockings(
         return _rings_at_once(part, work, rates, room, boxes)
     work = replace(work, in_ring=residence.in_ring and work.rows_stay)
     for box in boxes:
-        is_in_place = residence.row_steps > 1 and residence.keeps_result and steps_alike(part, rates, box)[0] == 1
-        own = _in_place(work, prod(sides_of(part, box)), residence) if is_in_place else work
+        alike = steps_alike(part, rates, box)[0]
+        is_in_place = residence.keeps_result and (alike == 1 if residence.row_steps > 1 else residence.in_ring)
+        own = _in_place(work, alike * prod(sides_of(part, box)), residence) if is_in_place else work
         if work.in_ring:
-            more = steps_alike(part, rates, box)[0] * SUM_BYTES
+            more = alike * SUM_BYTES
+            if _is_sums(work):
+                more = (ring_group(alike) + 1) * SUM_BYTES - work.kept_once
             own = replace(work, kept_once=work.kept_once + more, kept_bytes=work.kept_bytes + more)
         depths = [depth for depth in DEPTHS if depth <= residence.most_depth]
         found += [blocking for ways in _deep(part, own, rates, room, box, None, depths) for blocking in ways]
@@ -182,7 +185,12 @@ def _rings_at_once(
 
 def _is_only_stored(work: ContractionWork) -> bool:
     """Is a result as large as its sums, and nothing but stored?"""
-    only = work.passes == 0 and work.column_operands == work.parts == 1 and not work.lines and not work.rows_stay
+    return _is_sums(work) and not work.rows_stay
+
+
+def _is_sums(work: ContractionWork) -> bool:
+    """Is a result as large as its sums, and nothing follows the products?"""
+    only = work.passes == 0 and work.column_operands == work.parts == 1 and not work.lines
     return only and work.moved_bytes == SUM_BYTES and work.kept_once == 2 * SUM_BYTES
 
 

@@ -181,9 +181,9 @@ def num_kept(panels: Panels, columns: Columns, num_slots: int, chip: Chip, stayi
     products = c.ne_arrays * c.ne_tile_rows * c.ne_tile_columns * c.ne_tile_depth
     products *= c.ne_int8_speedup if last.fmt2 is Format.INT8 else 1
     is_stored = any(isinstance(op, Wdma) and op.field("slot") not in staying for op in columns.epilogue.ops)
-    stored = dst.owner.size_bytes * chip.tiles / chip.ddr_bytes_per_cycle if is_stored else 0.0
+    stored = dst.owner.step_bytes * chip.tiles / chip.ddr_bytes_per_cycle if is_stored else 0.0
     computed = columns.epilogue.cycles(columns.num_parts, chip)
-    multiplied = c.ne_startup + dst.owner.size_bytes // last.fmt.bytes * columns.depth / products
+    multiplied = c.ne_startup + dst.owner.step_bytes // last.fmt.bytes * columns.depth / products
     most = min(num_slots, panels.num_panels)
     if panels.num_steps > 1 and computed > multiplied * panels.num_panels:  # sets would wait for the matrix engine, one by one
         most = LEAST_KEPT

@@ -72,7 +72,7 @@ class Epilogue:
     @property
     def counter(self) -> SSAValue:
         """The number of the step."""
-        block = self.ops[0].parent_block()
+        block = next(op for op in self.ops if isinstance(op, Instruction)).parent_block()  # buffers may be in front of the loop
         assert block is not None
         return block.args[0]
 
@@ -207,8 +207,10 @@ class Epilogue:
                 step.insert(type(op).make(fmt=op.fmt, fmt2=op.fmt2, rnd=op.rounding, origin=op.origin, **values))
 
     def _copy(self, step: StepBuilder, alloc: spm.AllocOp, known: Mapping[SSAValue, SSAValue]) -> SSAValue:
-        """The step's copy of a buffer."""
+        """The step's copy of a buffer, or its part of one."""
         turn = known.get(self.counter, self.counter)
+        if alloc.num_steps > 1:
+            return step.at(alloc.result, step(turn, alloc.step_bytes))
         return alloc.result if alloc.num_copies == 1 else step.insert(spm.TurnOp(alloc.result, turn)).result
 
     def _part(self, step: StepBuilder, number: Size, num_parts: int, known: Mapping[SSAValue, SSAValue]) -> "EpiloguePart":

@@ -130,7 +130,7 @@ def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
         value = op.field(access.field)
         if not isinstance(value, SSAValue) or not isinstance(value.owner, spm.AllocOp):
             return False
-        fits[access.field] = value.owner in own and value.owner.size_bytes == count * fmt.bytes
+        fits[access.field] = value.owner in own and value.owner.step_bytes == count * fmt.bytes
 
     def is_all(value: Size, times: int = 1) -> bool:
         """Is a size that of all rows of all blocks, times so much?"""

@@ -137,11 +137,22 @@ def _put_off_in_steps(panels: Panels, products: Sequence[Columns]) -> tuple[Step
         _block_of(loop).insert_op_before(alloc, loop)
     before, counter = _at(loop), loop.body.block.args[0]
     parts = [own.epilogue.shorten(own.num_parts, before) for own in products]
+    _add_up_in_parts(panels, products)
     if panels.num_steps > 1:
         for own, buffers in zip(products, parts, strict=True):
             own_turns = 0, panels.num_panels - 1
             _put_off(turns, own, buffers, counter, lambda step: step.subtract(counter, 1), lambda step: [counter], own_turns)
     return before, parts
+
+
+def _add_up_in_parts(panels: Panels, products: Sequence[Columns]) -> None:
+    """Lets the products of a step leave their result in its part of the buffer, where each step has one."""
+    loop = panels.loop
+    for result in [own.epilogue.result for own in products if own.epilogue.result.num_steps > 1]:
+        for gemm in [op for op in nested_ops(loop) if isinstance(op, NeGemm)]:
+            for number in [number for number, value in enumerate(gemm.operands) if value is result.result]:
+                step = _at(gemm)
+                gemm.operands[number] = step.at(result.result, step(loop.body.block.args[0], result.step_bytes))
 
 
 def _put_off(

@@ -93,6 +93,14 @@ class KeptResult(OwnPart):
                 found.append((count, size))
         return run, found
 
+    def is_made_in_steps(self, number: int, index: TileIndex) -> bool:
+        """Does each of so many steps make all rows of as many blocks, one after the other?"""
+        levels, terms = levels_of(self.stores[0]), index.terms(self.stores[0].field("offset"))
+        if self.is_ragged or levels is None or terms is None or (counter := _counter(terms)) is None:
+            return False
+        blocks, rows = levels[1][0], levels[2][0]
+        return rows == self.rows and blocks * number == self.blocks and terms[counter] == blocks * self.block_bytes
+
 
 def interleave_kept(function: func.FuncOp, panels: Sequence[Panels], index: TileIndex) -> bool:
     """Rewrites panels of what stays so that all tiles of a mesh row send a part of each, where they can; were there any?"""
@@ -120,9 +128,10 @@ def find_kept_results(function: func.FuncOp, panels: Sequence[Panels], tile: SSA
     first = next(op for op in function.body.block.ops if isinstance(op, scf.ForOp))
     builder = Builder(InsertPoint.before(first))
     buffers = [ResultBuffer(kept, StepBuilder(builder, builder, (), {}), tile, index) for kept in found]
-    for columns in [columns for own in panels if own.num_steps == 1 for columns in columns_of(own)]:
+    for num_steps, columns in [(own.num_steps, columns) for own in panels for columns in columns_of(own)]:
         for result in buffers:
-            multiply_in_place(columns, result.kept.stores[0], result.buffer)
+            if num_steps == 1 or result.kept.is_made_in_steps(num_steps, index):
+                multiply_in_place(columns, result.kept.stores[0], result.buffer, num_steps)
     return buffers
 
 

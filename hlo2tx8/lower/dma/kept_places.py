@@ -18,6 +18,7 @@ from hlo2tx8.dialects import spm, vec
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.indexing import Const, Expr
 from hlo2tx8.indexing.simplify import range_of
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.column_sets import Columns
 from hlo2tx8.lower.dma.mesh import COLUMN, ROW, TileIndex
@@ -127,9 +128,10 @@ def buffer_of_its_own(op: Rdma) -> spm.AllocOp | None:
     return alloc if writers == [op] else None
 
 
-def multiply_in_place(columns: Columns, store: Wdma, kept: SSAValue) -> None:
+def multiply_in_place(columns: Columns, store: Wdma, kept: SSAValue, num_steps: int) -> None:
     """Lets a step's only product leave the result that is stored where it is kept, and add up its sums there if they are as large:
-    what follows the product goes over that in parts, each of which is read before it is written, by what is stored or by a move."""
+    what follows the product goes over that in parts, each of which is read before it is written, by what is stored or by a move.
+    So many steps make a part of what is kept each, one after the other."""
     owner, ops = kept.owner, [op for op in columns.epilogue.ops if isinstance(op, Instruction)]
     if store not in ops or not isinstance(owner, spm.AllocOp):
         return
@@ -140,7 +142,8 @@ def multiply_in_place(columns: Columns, store: Wdma, kept: SSAValue) -> None:
         wanted += [source] if wanted[0] not in after and after == [source] else []
     for value in dict.fromkeys(wanted):
         alloc = value.owner if isinstance(value, SSAValue) else None
-        if isinstance(alloc, spm.AllocOp) and alloc.num_copies == 1 and alloc.size_bytes == owner.size_bytes:
+        if isinstance(alloc, spm.AllocOp) and alloc.num_copies == 1 and alloc.size_bytes * num_steps == owner.size_bytes:
+            owner.attributes[spm.STEPS] = i64_attr(num_steps)
             alloc.result.replace_all_uses_with(kept)
             alloc.detach()
             alloc.erase()

@@ -12,7 +12,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
 from hlo2tx8.device.isa import Instruction
-from hlo2tx8.device.isa.lsu import Rdma
+from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
 from hlo2tx8.lower.box_levels import Size
@@ -48,6 +48,20 @@ class ProductLoop:
         owner = spm.root_buffer(_value(self.products[1].field("psum"))).owner
         assert isinstance(owner, spm.AllocOp)
         return owner
+
+    def store_sums(self) -> bool:
+        """Lets a result that is as large as its sums, and nothing but stored, be stored from where it is added up; is it one?"""
+        sums, result = self.sums, spm.root_buffer(_value(self.products[1].field("dst"))).owner
+        if not isinstance(result, spm.AllocOp) or result.size_bytes != sums.size_bytes:
+            return False
+        others = [use.operation for use in result.result.uses if not isinstance(use.operation, NeGemm)]
+        if not others or not all(isinstance(op, Wdma) and op.parent is self.loop.body.block for op in others):
+            return False
+        if result is not sums:
+            result.result.replace_all_uses_with(sums.result)
+            result.detach()
+            result.erase()
+        return True
 
 
 def _load_of(gemm: NeGemm, side: str, block: Block) -> Rdma:

@@ -17,6 +17,9 @@ the depth, goes on to c + 2, and so around the row to tile c. The engine goes on
 computed the one before it is sent, a part a turn, behind the panel that all tiles of a mesh column share (`share-loads`); there
 is a buffer more than pieces.
 
+Where what is stored is the sums, one loop goes over all columns, some pieces of each tile at a time, which are stored from where
+they were added up; there is a buffer more than such pieces.
+
 A few phases in which a tile multiplies little go another way (`xla.rings_at_once`, see `ring_at_once`).
 
 The vector engine has no part in it. Sums are added up in another order of the depth on each mesh column.
@@ -32,9 +35,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from hlo2tx8.device.isa import Engine
 from hlo2tx8.device.isa.dte import DteUnicast
-from hlo2tx8.device.isa.lsu import Rdma
+from hlo2tx8.device.isa.kc_control import KcWait
+from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.isa.ne import NeGemm, psum_format
+from hlo2tx8.device.mesh_sends import ring_group
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.nested import nested_ops
@@ -99,43 +105,99 @@ class _Ring:
         self.num_panels, self.rows_slot = panels, product.rows[0].field("slot")
 
     def run(self) -> None:
-        """Puts the loop over others' columns in front of the one over the tile's own, and sums where they arrive."""
-        product, others = self.product, self.pieces * (self.mesh.columns - 1)
+        """Puts the loop over others' columns in front of the one over the tile's own, and sums where they arrive; one loop goes
+        over all columns if sums are stored."""
+        product = self.product
         start = step_at(InsertPoint.before(product.loop))
         self.column = remainder(start, self.tile, self.mesh.columns)
         self.next = next_in_row(start, self.mesh, self.tile, self.column)
-        sums = product.sums
-        self.buffer = start.insert(spm.AllocOp(sums.size_bytes, self.pieces + 1)).result
+        sums, self.is_stored = product.sums, product.store_sums()
+        self.group = ring_group(self.pieces) if self.is_stored else self.pieces
+        self.buffer = start.insert(spm.AllocOp(sums.size_bytes, self.group + 1)).result
         self.probed = start.insert(spm.AllocOp(TOKEN_BYTES)).result
         most = sums.size_bytes // psum_format(product.products[0].fmt2).bytes
         self.part = -(-most // (self.own - 1) // PART_UNIT) * PART_UNIT
-        ahead = product.loop.clone()
-        start.insert(ahead)
-        self.of_others(ProductLoop.of(ahead), others)
-        self.of_own(product, others)
+        loops = [product.loop]
+        if self.is_stored:
+            self.of_all(product)
+        else:
+            ahead = product.loop.clone()
+            start.insert(ahead)
+            loops.append(ahead)
+            self.of_others(ProductLoop.of(ahead))
+            self.of_own(product)
         sums.detach()
         sums.erase()
-        for loop in (ahead, product.loop):
+        for loop in loops:
             loop.attributes[RING] = UnitAttr()
 
-    def of_others(self, product: ProductLoop, others: int) -> None:
+    def of_all(self, product: ProductLoop) -> None:
+        """All pieces, some of each tile and then the next ones. Those of the tile's own columns, which come last of these, are
+        stored from where they are added up, which has been done when sums arrive there, two pieces later at least."""
+        loop, panels = product.loop, product.panels
+        loop.operands[1] = step_at(InsertPoint.before(loop)).value(self.pieces * self.mesh.columns)
+        step, piece, turn = self.pieces_in(loop)
+        away = self.away(step, turn)
+        for side, ops in enumerate((product.rows, product.columns)):
+            begin = self.moved(step, side, away if side else None)
+            self.move(ops[0], begin)
+            self.move(ops[1], step.add(begin, (self.own - self.num_panels) * self.strides[side].get(self.panel, 0)))
+        self.limit(panels)
+        inner, last = _gemm_of(panels.body.block), _gemm_of(loop.body.block)
+        before = step_at(InsertPoint.before(inner))
+        inner = self.go_on(inner, piece, before.minimum(before.add(panels.body.block.args[0], turn), 1))
+        last = self.go_on(last, piece, 1)
+        for store in [op for op in loop.body.block.ops if isinstance(op, Wdma)]:
+            behind = step_at(InsertPoint.before(store))
+            outer = behind.builder
+            branch(behind, turn, "sgt", self.mesh.columns - 2)
+            own = behind.insert(spm.TurnOp(self.buffer, piece)).result
+            _mark(behind.insert(store.clone(value_mapper={_value(store.field("src")): own})))
+            leave(behind, outer)
+            store.detach()
+            store.erase()
+        self.send(step_at(InsertPoint.after(last)), last, piece, None)
+        self.send(step_at(InsertPoint.before(_last(panels))), inner, piece, panels.body.block.args[0])
+        again = remainder(step, piece, self.group * self.mesh.columns)
+        outer = step.builder
+        branch(step, again, "slt", 2)
+        branch(step, again, "sgt", 0)
+        step.insert(KcWait.make(engines=1 << Engine.WDMA.value))
+        leave(step, outer)
+
+    def pieces_in(self, loop: scf.ForOp) -> tuple[StepBuilder, SSAValue, SSAValue]:
+        """Where a loop's body begins; which of all pieces it computes, and at how many tiles that has been. Its counter becomes
+        that of a tile's pieces."""
+        body = loop.body.block
+        first, piece = body.first_op, body.args[0]
+        assert first is not None
+        step = step_at(InsertPoint.before(first))
+        turn = quotient(step, piece, self.group)
+        number = remainder(step, piece, self.group)
+        if self.group < self.pieces:
+            of_all = quotient(step, turn, self.mesh.columns)
+            turn, inside = remainder(step, turn, self.mesh.columns), number
+            number = step.value(step.add(step(of_all, self.group), inside))
+        made = {op for op in body.ops if op is not first and op.is_before_in_block(first)}
+        piece.replace_uses_with_if(number, lambda use: use.operation not in made)
+        return step, piece, turn
+
+    def away(self, step: StepBuilder, turn: SSAValue) -> SSAValue:
+        """How many tiles further on in the mesh row the columns are that a piece is of."""
+        away = step.value(step.subtract(step.add(self.column, self.mesh.columns - 1), turn))
+        return step.value(step.subtract(remainder(step, away, self.mesh.columns), self.column))
+
+    def of_others(self, product: ProductLoop) -> None:
         """The pieces of other tiles' columns."""
         start, body, panels = step_at(InsertPoint.before(product.loop)), product.loop.body.block, product.panels
-        product.loop.operands[1] = start.value(others)
+        product.loop.operands[1] = start.value(self.pieces * (self.mesh.columns - 1))
         for op in list(body.ops)[::-1]:
             if panels.is_before_in_block(op) and op is not body.last_op:
                 op.detach()
                 op.erase(safe_erase=False)
-        first = body.first_op
-        assert first is not None
-        step, piece = step_at(InsertPoint.before(first)), body.args[0]
-        number = remainder(step, piece, self.pieces)
-        piece.replace_uses_with_if(number, lambda use: use.operation is not number.owner)
-        turn = quotient(step, piece, self.pieces)
-        away = step.value(step.subtract(step.add(self.column, self.mesh.columns - 1), turn))
-        column = step.value(step.subtract(remainder(step, away, self.mesh.columns), self.column))
+        step, piece, turn = self.pieces_in(product.loop)
         self.move(product.rows[0], self.moved(step, 0))
-        self.move(product.columns[0], self.moved(step, 1, column))
+        self.move(product.columns[0], self.moved(step, 1, self.away(step, turn)))
         self.limit(panels)
         inner = step_at(InsertPoint.before(product.products[0]))
         accumulate = inner.minimum(inner.add(panels.body.block.args[0], turn), 1)
@@ -148,9 +210,9 @@ class _Ring:
         self.send(last, _gemm_of(body), piece, None)
         self.send(step_at(InsertPoint.before(_last(panels))), _gemm_of(panels.body.block), piece, panels.body.block.args[0])
 
-    def of_own(self, product: ProductLoop, others: int) -> None:
+    def of_own(self, product: ProductLoop) -> None:
         """The pieces of the tile's own columns, with what follows the products."""
-        panels = product.panels
+        panels, others = product.panels, self.pieces * (self.mesh.columns - 1)
         step = step_at(InsertPoint.before(panels))
         piece = step.value(step.add(product.loop.body.block.args[0], others))
         for number, ops in enumerate((product.rows, product.columns)):
@@ -184,7 +246,7 @@ class _Ring:
         """Lets a loop go over the tile's own panels but the last one."""
         panels.operands[1] = step_at(InsertPoint.before(panels)).value(self.own - 1)
 
-    def go_on(self, gemm: NeGemm, piece: SSAValue, accumulate: Size) -> None:
+    def go_on(self, gemm: NeGemm, piece: SSAValue, accumulate: Size) -> NeGemm:
         """Lets a product add to the sums of a piece, and leave them there unless it is the last one."""
         step = step_at(InsertPoint.before(gemm))
         sums = step.insert(spm.TurnOp(self.buffer, piece)).result
@@ -193,6 +255,7 @@ class _Ring:
         values |= {name: sums for name in ("psum", "dst") if spm.root_buffer(values[name]) is old}
         new = NeGemm.make(fmt=gemm.fmt, fmt2=gemm.fmt2, rnd=gemm.rounding, origin=gemm.origin, **values)
         Rewriter.replace_op(gemm, new, [])
+        return new
 
     def send(self, step: StepBuilder, gemm: NeGemm, piece: SSAValue, turn: SSAValue | None, others: int | None = None) -> None:
         """In a turn of a piece, behind its product, the last one if no turn is given: of the piece before it a part to the next
@@ -202,6 +265,9 @@ class _Ring:
         branch(step, before, "sgt", -1)
         if others is not None:
             branch(step, before, "slt", others)
+        elif self.is_stored:
+            turn_before = remainder(step, quotient(step, before, self.group), self.mesh.columns)
+            branch(step, turn_before, "slt", self.mesh.columns - 1)
         mine = step.insert(spm.TurnOp(self.buffer, before)).result
         fmt, inside = psum_format(gemm.fmt2), step.builder
         elements: Size = step(gemm.field("rows"), gemm.field("columns"))
@@ -214,7 +280,7 @@ class _Ring:
         count = step.minimum(step.subtract(elements, begin), self.part)
         is_certain = isinstance(elements, int) and (self.own - 2) * self.part < elements
         with step.if_positive([] if is_certain else [count]):
-            theirs = step.insert(spm.TurnOp(self.buffer, step.value(step.add(before, self.pieces)))).result
+            theirs = step.insert(spm.TurnOp(self.buffer, step.value(step.add(before, self.group)))).result
             src, dst = (step.at(buffer, step(begin, fmt.bytes)) for buffer in (mine, theirs))
             send = DteUnicast.make(fmt=fmt, dst=dst, src=src, n=count, tile=self.next, origin=gemm.origin)
             send.attributes[ORDERED] = UnitAttr()
