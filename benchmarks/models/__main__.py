@@ -34,6 +34,7 @@ def measure(name: str, size: str, kind: str, runs: int) -> dict[str, Any]:
     from hlo2tx8.compiler.driver import load_source
     from hlo2tx8.options import Options
     from hlo2tx8.runtime.compile import compile_module
+    from hlo2tx8.tools.engines import launched
 
     model = next(m for m in MODELS if m.__name__ == name)(size == "medium")
     if kind == "forward":
@@ -79,7 +80,7 @@ def measure(name: str, size: str, kind: str, runs: int) -> dict[str, Any]:
     report = executable.report.as_dict()
     return {
         "ops": sum(1 for _ in module.walk()),
-        "launches": len(executable.program.launches),
+        "launches": sum(times for times, _ in launched(executable.program).values()),
         "kernels": len({launch.name for launch in executable.program.launches}),
         "compile": ours,
         "xla_compile": theirs,

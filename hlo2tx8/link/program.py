@@ -24,6 +24,7 @@ from hlo2tx8.link.library import registered_kernels
 from hlo2tx8.link.linker import Linker, kernel_code, own_records
 from hlo2tx8.link.load_ahead import load_ahead
 from hlo2tx8.link.records import meet
+from hlo2tx8.link.reroll import reroll
 from hlo2tx8.link.stay import stay
 from hlo2tx8.lower.encode.encode import EncodedKernel, encode
 
@@ -71,15 +72,17 @@ def _program(
     change: Callable[[Sequence[Piece]], None] = lambda pieces: None,
 ) -> Program:
     made = assemble(pieces, chip.tiles, change)
+    if not any(isinstance(piece, LaunchWork) and piece.tiles for piece in pieces):
+        return _encoded(*reroll(made, slots), constants)
     program = _encoded(made, slots, constants)
     sizes = {number: slot.size_bytes for number, slot in enumerate(slots) if slot.kind is SlotKind.SCRATCH}
-    if not any(isinstance(piece, LaunchWork) and piece.tiles for piece in pieces) or not stay(pieces, sizes, chip):
+    if not stay(pieces, sizes, chip):
         return program
     staying = _encoded(sequence(pieces, chip.tiles), slots, constants)
     return min(program, staying, key=lambda program: model(program, chip).cycles)
 
 
-def _encoded(made: Assembled, slots: tuple[Slot, ...], constants: tuple[np.ndarray, ...]) -> Program:
+def _encoded(made: Assembled, slots: Sequence[Slot], constants: tuple[np.ndarray, ...]) -> Program:
     try:
         code, origins = encode_records((*made.records, meet()[0], Record(KcHalt)))
     except EncodingError as error:  # blocks are too deep inside each other
@@ -87,7 +90,7 @@ def _encoded(made: Assembled, slots: tuple[Slot, ...], constants: tuple[np.ndarr
     code.flags.writeable = False
     return Program(
         code=code,
-        slots=slots,
+        slots=tuple(slots),
         constants=constants,
         origins=origins,
         spm_bytes=max((b.end for b in made.buffers), default=0),

@@ -4,7 +4,7 @@ A copy of b bytes: tile t moves the share of P bytes from t*P on, in pieces thro
 sizes are shared alike, so a slot that one copy reads and the next one writes is reached by the same tile in that order.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hlo2tx8.device.chip import Chip
@@ -124,7 +124,7 @@ def read_back(slot: int, fmt: Format, register: Register, chip: Chip, origin: st
     yield Record(KcLoadScalar, {"rd": register, "address": address}, fmt, origin=origin)
 
 
-def renumber(record: Record, slots: Sequence[int]) -> Record:
+def renumber(record: Record, slots: Sequence[int] | Mapping[int, int]) -> Record:
     """The record with the kernel's slot numbers replaced by the program's."""
     names = [f.name for f in record.kind.FIELDS if f.role is Role.SLOT]
     if not names:

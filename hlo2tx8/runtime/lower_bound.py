@@ -4,16 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from hlo2tx8.device.chip import Chip
-from hlo2tx8.device.isa import BY_OPCODE
-from hlo2tx8.device.isa.encoding import Register, decode_records
-from hlo2tx8.device.isa.fields import Engine, Role
+from hlo2tx8.device.isa.encoding import decode_records
 from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.device.timing import Report
 from hlo2tx8.hlo.least_work import LeastWork
+from hlo2tx8.runtime.named_slots import named_slots
 
 
 @dataclass(frozen=True)
@@ -78,15 +75,10 @@ def losses(program: Program, report: Report, bound: LowerBound) -> dict[str, flo
 
 
 def _moved_bytes(program: Program, report: Report) -> dict[SlotKind, float]:
-    """Bytes that transfers move from and to the slots of each kind; of a slot that a register names, as of scratch."""
+    """Bytes that transfers move from and to the slots of each kind; of slots of which nothing is known, as of scratch."""
     found = dict.fromkeys(SlotKind, 0.0)
-    engines = (Engine.RDMA, Engine.WDMA)
-    is_transfer = np.isin(program.code[:, 0] & np.uint64(0xFFFF), [k.OPCODE for k in BY_OPCODE.values() if k.ENGINE in engines])
-    records = decode_records(program.code, program.origins)
-    for number in np.flatnonzero(is_transfer).tolist():
-        record = records[number]
-        name = next(f.name for f in record.kind.FIELDS if f.role is Role.SLOT)
-        slot = record.fields[name]
-        kind = SlotKind.SCRATCH if isinstance(slot, Register) else program.slots[int(slot)].kind
-        found[kind] += report.records[number].bytes
+    for number, slots in named_slots(decode_records(program.code, program.origins)):
+        kinds = [program.slots[slot].kind for slot in slots] or [SlotKind.SCRATCH]
+        for kind in kinds:
+            found[kind] += report.records[number].bytes / len(kinds)
     return found

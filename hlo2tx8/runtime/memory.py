@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlo2tx8.device.isa.encoding import decode_records
-from hlo2tx8.device.isa.fields import Engine, Role
+from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.program import Buffer, Launch, Program, Slot, SlotKind
+from hlo2tx8.runtime.named_slots import named_slots
 from hlo2tx8.runtime.origin import split_origin
 
 
 @dataclass(frozen=True)
 class SlotLife:
     """A slot of DDR: `values` that are written to it, by instruction and kernel; the numbers of the `first` and the `last` launch
-    that touch it, -1 if only a register names it."""
+    that touch it, -1 if only a register names it of which nothing is known."""
 
     slot: Slot
     values: tuple[str, ...]
@@ -65,13 +66,12 @@ def memory_use(program: Program) -> MemoryUse:
 def _slot_lives(program: Program, launches: Sequence[Launch], starts: Sequence[int]) -> tuple[SlotLife, ...]:
     touched: list[list[int]] = [[] for _ in program.slots]
     written: list[dict[int, None]] = [{} for _ in program.slots]
-    for position, record in enumerate(decode_records(program.code, program.origins)):
-        for field in record.kind.FIELDS:
-            number, launch = record.fields.get(field.name), bisect_right(starts, position) - 1
-            if field.role is not Role.SLOT or not isinstance(number, int):
-                continue
+    records = decode_records(program.code, program.origins)
+    for position, numbers in named_slots(records):
+        launch = bisect_right(starts, position) - 1
+        for number in numbers:
             touched[number].append(launch)
-            if record.kind.ENGINE is Engine.WDMA and launch >= 0:
+            if records[position].kind.ENGINE is Engine.WDMA and launch >= 0:
                 written[number][launch] = None
     results = Counter(launch for slot in written for launch in slot)
     return tuple(

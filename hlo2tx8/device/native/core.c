@@ -83,6 +83,7 @@ EXPORTED void tx8_destroy(struct machine *m) {
     free(m->heads);
     free(m->own_code);
     free(m->phases);
+    free(m->named);
     for (int i = 0; i < m->num_tiles; i++) {
         forget_mail(&m->tiles[i]);
         free(m->tiles[i].sent[0].rows);
@@ -98,7 +99,7 @@ EXPORTED void tx8_destroy(struct machine *m) {
 /* The tiles of a program that has been prepared. */
 static void number_tiles(struct machine *m) {
     for (int i = 0; i < m->num_tiles; i++) {
-        m->tiles[i].registers[1] = i;
+        m->tiles[i].registers[TILE_REGISTER] = i;
         m->tiles[i].unused = m->spm_bytes;
         if (m->is_linked) m->tiles[i].spm = m->spm + i * spm_stride(m);
     }

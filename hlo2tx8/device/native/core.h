@@ -9,6 +9,7 @@
 
 #define ABI_VERSION 9
 #define NUM_REGISTERS 64
+#define TILE_REGISTER 1 /* holds the tile's number */
 #define MAX_TILES 64
 #define MAX_DEPTH 512
 #define MAX_COUNTERS 32 /* of loops around a fault, the innermost ones */
@@ -64,7 +65,7 @@ struct quick {
     int is_ready, num;
     i64 first, end; /* of all it reaches of SPM */
     int is_whole;   /* are all those `written` bytes written? */
-    i64 dst, src[3], n, slot, ddr_bytes;
+    i64 dst, src[3], n, ddr_bytes;
     i64 written, read[3]; /* bytes of SPM from dst on, from src on */
     u64 scalar;
     binary_kernel kernel; /* of a comparison */
@@ -214,6 +215,8 @@ struct machine {
     const struct tx8_slot *slots;
     i64 num_slots;
     u8 *stores;   /* of each slot: does a record write there? */
+    u8 *named;    /* [register, slot]: can a register hold that slot's number? Of those that stores name a slot with, NULL if there are none */
+    u64 is_named; /* set of registers of which it is known */
     u8 *stays;    /* of each slot: are its bytes the same as long as the program runs? enum staying */
     struct phases *phases; /* NULL: unknown */
     i64 spm_bytes;
@@ -320,6 +323,9 @@ int is_deferred(const struct tile *t, const u8 *start, i64 bytes); /* is a load 
 int overwrite_loads(struct tile *t, const u8 *start, i64 bytes);   /* an SPM range is about to be written; 0 if that leaves two parts of one */
 enum staying staying_of(struct machine *m, i64 slot);
 void find_phases(struct machine *m);
+void find_stores(struct machine *m);
+int writes_register(const struct step *s);
+const u8 *stored_slots(const struct machine *m, i64 at); /* of each slot, may a store whose slot is in a register be to it? NULL: not known */
 i64 phase_after(const struct machine *m, i64 barrier); /* the phase that a barrier begins; -1: nothing is known of it */
 int changes(struct machine *m, i64 phase, i64 slot); /* may somebody write in a phase what a slot of DDR holds? */
 /* Or in the next one, or tiles reach each other's SPM then to read it? */

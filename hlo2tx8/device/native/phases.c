@@ -32,10 +32,17 @@ static void visit(struct walk *w, i64 phase, i64 at) {
     w->visits++;
 }
 
-static void add_slot(struct walk *w, i64 phase, const u64 *record) {
-    const u64 slot = record[HEADER_WORDS + WDMA__SLOT];
-    if (record[1] >> WDMA__SLOT & 1) w->phases->flags[phase] |= PHASE_UNKNOWN;
-    else if (slot < (u64)w->machine->num_slots) w->phases->written[phase * w->phases->words + (i64)(slot / 64)] |= UINT64_C(1) << slot % 64;
+static void add_slot(struct walk *w, i64 phase, i64 slot) {
+    if (slot >= 0 && slot < w->machine->num_slots) w->phases->written[phase * w->phases->words + slot / 64] |= UINT64_C(1) << slot % 64;
+}
+
+static void add_store(struct walk *w, i64 phase, i64 at) {
+    const u64 *const record = w->machine->code + at * RECORD_WORDS;
+    if (!(record[1] >> WDMA__SLOT & 1)) return add_slot(w, phase, (i64)record[HEADER_WORDS + WDMA__SLOT]);
+    const u8 *const set = stored_slots(w->machine, at);
+    if (!set) w->phases->flags[phase] |= PHASE_UNKNOWN;
+    for (i64 slot = 0; set && slot < w->machine->num_slots; slot++)
+        if (set[slot]) add_slot(w, phase, slot);
 }
 
 /* Notes what one record does, and goes on to those that may follow it; the phase that it begins, if it is a barrier, else -1. */
@@ -52,7 +59,7 @@ static i64 step_on(struct walk *w, i64 phase, i64 at) {
             if (m->steps[i].form == FORM_CALL && m->steps[i].partner == s->partner) visit(w, phase, i + 1);
         w->visits += m->num_records;
         return -1;
-    case FORM_WDMA: add_slot(w, phase, m->code + at * RECORD_WORDS); break;
+    case FORM_WDMA: add_store(w, phase, at); break;
     case FORM_REMOTE_SEND: w->phases->flags[phase] |= PHASE_SENDS; break;
     case FORM_REMOTE_GATHER: w->phases->flags[phase] |= PHASE_GATHERS; break;
     default: break;

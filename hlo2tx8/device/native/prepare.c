@@ -60,7 +60,7 @@ static i64 count_products(const u64 *record) {
     return num;
 }
 
-static int writes_register(const struct step *s) {
+int writes_register(const struct step *s) {
     return s->form == FORM_LOOP || s->form == FORM_AFFINE || s->form == FORM_SCALAR || s->form == FORM_LOAD_SCALAR;
 }
 
@@ -91,12 +91,6 @@ static i64 find_final_barrier(const struct machine *m) {
     i64 at = m->num_records - 1;
     while (at >= 0 && (m->steps[at].form == FORM_NOTHING || m->steps[at].form == FORM_HALT)) at--;
     return at >= 0 && m->steps[at].form == FORM_BARRIER ? at : m->num_records;
-}
-
-static void note_store(struct machine *m, const u64 *record) {
-    const u64 slot = record[HEADER_WORDS + WDMA__SLOT];
-    if (record[1] >> WDMA__SLOT & 1) memset(m->stores, 1, (size_t)m->num_slots);
-    else if (slot < (u64)m->num_slots) m->stores[slot] = 1;
 }
 
 /* Functions in their order: the record of each, and how many blocks are inside each other where it is called. */
@@ -158,7 +152,6 @@ static int prepare_records(struct machine *m, struct functions *functions, struc
         m->has_gemm |= s->form == FORM_GEMM;
         m->is_linked |= s->form == FORM_REMOTE_SEND || s->form == FORM_REMOTE_GATHER;
         prepare_quick(m, s, record);
-        if (s->form == FORM_WDMA) note_store(m, record);
         const int begin = opcode_of_begin(s->opcode);
         const i64 number = (i64)record[HEADER_WORDS];
         const int is_numbered = !(record[1] & 1) && number >= 0;
@@ -196,10 +189,11 @@ static int prepare_records(struct machine *m, struct functions *functions, struc
         }
     }
     for (i64 i = 0; i < m->num_records; i++) prepare_scalar(m->scalars + i, m->steps + i, m->code + i * RECORD_WORDS);
+    if (depth) return refuse(fault, open[depth - 1], "record %lld: a block has no end", (long long)open[depth - 1]);
     find_chains(m, 0, m->num_records);
+    find_stores(m);
     find_phases(m);
     m->final_barrier = find_final_barrier(m);
-    if (depth) return refuse(fault, open[depth - 1], "record %lld: a block has no end", (long long)open[depth - 1]);
     return 0;
 }
 

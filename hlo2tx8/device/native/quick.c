@@ -96,9 +96,9 @@ static int is_transfer(const struct machine *m, const struct step *s, const i64 
     if (count <= 0 || !find_levels(operands + (is_load ? RDMA__S1 : WDMA__S1), strides, turns)) return 0;
     const i64 total = box_product(turns, LEVELS, count), elements = box_extent(strides, turns, LEVELS, count);
     if (total < 0 || total * s->bytes >= QUICK_BYTES || elements < 0 || elements > INT64_MAX / 32) return 0;
-    q->dst = operands[is_load ? RDMA__DST : WDMA__SRC], q->slot = operands[is_load ? RDMA__SLOT : WDMA__SLOT];
+    q->dst = operands[is_load ? RDMA__DST : WDMA__SRC];
     const struct range range = {q->dst, total * s->bytes};
-    if (q->slot < 0 || q->slot >= m->num_slots || !(is_load ? reach(m, q, range) : reach_source(m, q, 0, range))) return 0;
+    if (!(is_load ? reach(m, q, range) : reach_source(m, q, 0, range))) return 0;
     q->written = is_load ? total * s->bytes : 0, q->is_whole = is_load;
     q->n = count * s->bytes, q->ddr_bytes = elements * s->bytes;
     i64 dense = q->n;
@@ -123,7 +123,9 @@ static int is_fill(const struct machine *m, const struct step *s, const i64 *ope
 void prepare_quick(struct machine *m, struct step *s, const u64 *record) {
     struct quick *const q = &s->quick;
     const i64 *const operands = (const i64 *)record + HEADER_WORDS;
-    const u64 in_registers = record[1] & ~(s->form == FORM_RDMA ? UINT64_C(1) << RDMA__OFFSET : s->form == FORM_WDMA ? UINT64_C(1) << WDMA__OFFSET : 0);
+    const u64 places = s->form == FORM_RDMA ? UINT64_C(1) << RDMA__OFFSET | UINT64_C(1) << RDMA__SLOT
+                     : s->form == FORM_WDMA ? UINT64_C(1) << WDMA__OFFSET | UINT64_C(1) << WDMA__SLOT : 0;
+    const u64 in_registers = record[1] & ~places;
     *q = (struct quick){.first = INT64_MAX};
     if (in_registers || spm_stride(m) % LINE_BYTES) return;
     if (s->form == FORM_TDMA) q->is_ready = is_move(m, operands, q);
@@ -156,8 +158,12 @@ int is_short(const struct context *c) {
 }
 
 /* The place in DDR of a transfer that stays in the cache; NULL if it is not for here. */
-static u8 *place_of(const struct context *c, const struct quick *q, i64 offset) {
-    const struct tx8_slot *const slot = c->machine->slots + q->slot;
+static u8 *place_of(const struct context *c, const struct quick *q) {
+    const int is_load = c->step->form == FORM_RDMA;
+    const i64 number = operand(c, is_load ? RDMA__SLOT : WDMA__SLOT), offset = operand(c, is_load ? RDMA__OFFSET : WDMA__OFFSET);
+    if (number < 0 || number >= c->machine->num_slots) return NULL;
+    const struct tx8_slot *const slot = c->machine->slots + number;
+    if (!is_load && slot->size >= STREAM_SLOT_BYTES) return NULL;
     return offset >= 0 && q->ddr_bytes <= slot->size - offset ? slot->data + offset : NULL;
 }
 
@@ -187,10 +193,10 @@ int run_quick(struct context *c) {
     u8 *const dst = t->spm + q->dst, *ddr = NULL;
     if (c->machine->keeps_status) return 0;
     if (s->form == FORM_RDMA || s->form == FORM_WDMA) {
-        ddr = place_of(c, q, operand(c, s->form == FORM_RDMA ? RDMA__OFFSET : WDMA__OFFSET));
+        ddr = place_of(c, q);
         if (!ddr) return 0;
     }
-    if (s->form == FORM_WDMA && (c->machine->slots[q->slot].size >= STREAM_SLOT_BYTES || reads_pending(t, ddr, q->ddr_bytes))) return 0;
+    if (s->form == FORM_WDMA && reads_pending(t, ddr, q->ddr_bytes)) return 0;
     if (!overwrites(t, q)) return 0;
     const u8 *const a = t->spm + q->src[0], *const b = t->spm + q->src[1];
     struct level levels[LEVELS];

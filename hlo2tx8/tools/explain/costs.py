@@ -8,6 +8,7 @@ from hlo2tx8.device.timing import Report, report_of
 from hlo2tx8.runtime.executable import Executable
 from hlo2tx8.runtime.memory import MemoryUse, SlotLife, memory_use
 from hlo2tx8.runtime.profile import grouped
+from hlo2tx8.tools.engines import launched
 from hlo2tx8.tools.table import Table, count, percent, size
 
 MOST_VALUES = 3
@@ -18,18 +19,18 @@ def slowest(executable: Executable, number: int) -> Iterator[str]:
     """A few sentences about each of the kernels that take longest: what bounds it, what it reads again, what waits for what."""
     report, program = executable.report, executable.program
     origins = origins_of(program.code, program.origins)
-    use = memory_use(program)
+    use, often = memory_use(program), launched(program)
     found = grouped(program, report, origins)
     kernels = [(name, source, report_of(program, executable.chip, parts)) for (name, source), parts in found]
     ranked = sorted(kernels, key=lambda kernel: -kernel[2].cycles)
     follow = "s follow each other" if len(kernels) > 1 else ""
     yield f"{executable.name} takes {count(report.cycles)} cycles, {len(kernels)} kernel{follow}. {_beyond(executable)}"
     for place, (name, source, own) in enumerate(ranked[: number or None], 1):
-        times = sum(launch.name == name for launch in program.launches)
+        times = sum(often.get(part, (0, ""))[0] for part in name.split(", "))
         where = f" ({source.rpartition('/')[2]})" if source else ""
         launches = f", {times} launches" if times > 1 else ""
         yield f"{place}. {name}{where}: {count(own.cycles)} cycles, {percent(own.cycles / report.cycles)} of the program{launches}."
-        yield from (f"   {line}" for line in (*_bound(own), *_moved(own, use, name), *_waiting(own)))
+        yield from (f"   {line}" for line in (*_bound(own), *_moved(own, use, name, times), *_waiting(own)))
 
 
 def _beyond(executable: Executable) -> str:
@@ -47,8 +48,8 @@ def _bound(own: Report) -> Iterator[str]:
     yield f"{own.bound} bounds it, busy {percent(shares[own.bound])} of that time{after}."
 
 
-def _moved(own: Report, use: MemoryUse, name: str) -> Iterator[str]:
-    """What goes through DDR, beside the tensors that its launches touch."""
+def _moved(own: Report, use: MemoryUse, name: str, times: int) -> Iterator[str]:
+    """What goes through DDR, beside the tensors that its launches, that many, touch."""
     names = name.split(", ")
     numbers = [number for number, launch in enumerate(use.launches) if launch.name in names]
     touched = [life.slot for life in use.slots if any(life.first <= n <= life.last for n in numbers)]
@@ -57,7 +58,7 @@ def _moved(own: Report, use: MemoryUse, name: str) -> Iterator[str]:
         short = own.ddr_cycles - cycles
         runs = f"; short runs cost {count(short)} cycles more" if short >= 1 else ""
         yield f"It moves {size(own.ddr_bytes, 'B')} from and to DDR, {count(cycles)} cycles at its rate{runs}."
-    again = own.ddr_bytes - len(numbers) * sum(slot.size_bytes for slot in touched)
+    again = own.ddr_bytes - times * sum(slot.size_bytes for slot in touched)
     if again > 0 and touched:
         least = count(again / own.ddr_bytes_per_cycle)
         yield f"At least {size(again, 'B')} of that are read or written again, {least} cycles: its tensors have no more."
