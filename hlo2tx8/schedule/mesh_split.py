@@ -14,6 +14,7 @@ in the same step, from the same panels of rows.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 
 from hlo2tx8.device.mesh_sends import RING_BUFFERS, RING_PANELS, ring_group
@@ -68,6 +69,8 @@ RING_PIECES = (2, 3, 4)
 """Of a tile's columns, whose sums go around a mesh row: while one is computed another one is sent."""
 MOST_IDLE_STEPS, LEAST_BUSY = 3, 0.6
 """Steps of which the last one has no boxes for some mesh columns, and the part of all boxes that there are at least."""
+MOST_KNOWN = 256
+"""Products whose ways beside what stays are kept."""
 MOST_STEPS = 64
 """Parts of rows, or of columns, that are tried."""
 
@@ -128,6 +131,16 @@ def resident_blockings(
 
     None if a tile's part is not whole blocks of channels, or a panel of what stays is neither one tile's nor a part of each.
     """
+    depth = max(residence.most_depth, max(DEPTHS)) if work.loops == 1 else residence.most_depth  # with more it decides the others
+    found = _resident_blockings(part, work, rates, spm_bytes, replace(residence, operands=frozenset(), most_depth=depth))
+    return [own for own in found if own.depth <= residence.most_depth or residence.is_at_once]
+
+
+@lru_cache(MOST_KNOWN)
+def _resident_blockings(
+    part: ContractionPart, work: ContractionWork, rates: Rates, spm_bytes: int, residence: Residence
+) -> list[Blocking]:
+    """The same, which is asked again for each depth, and for equal products of other layers. `work` knows which operands stay."""
     if work.is_per_channel or work.is_backward or work.parts > 1 or part.inner != BLOCK or part.size != part.shape[part.column]:
         return []
     if (work.loops > 1 and (work.rows_stay or work.has_rows)) or work.is_converted[0] or any(work.is_narrowed):
