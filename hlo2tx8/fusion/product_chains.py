@@ -74,8 +74,9 @@ def _next(chain: list[FusionOp], target: Target, parts: int) -> FusionOp | None:
     """The first reader of the last result, if it goes on with the chain, and reads nothing else that is made of it."""
     last = chain[-1]
     readers = {use.operation for use in last.results[0].uses}
-    block = last.parent_block()
-    reader = next((op for op in block.ops if op in readers), None) if block is not None else None
+    reader = last.next_op
+    while reader is not None and reader not in readers:
+        reader = reader.next_op
     if not isinstance(reader, FusionOp) or not _is_product(reader, target, parts):
         return None
     if prod(shape_of(reader.results[0])[:-1]) != prod(shape_of(last.results[0])[:-1]):

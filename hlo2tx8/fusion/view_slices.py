@@ -59,8 +59,8 @@ def _apart(block: Block) -> None:
 
 def _earliest(op: Operation, block: Block) -> Operation:
     """The first op of the block behind everything that an op reads."""
-    made = [value.owner for value in op.operands if isinstance(value.owner, Operation) and value.owner.parent is block]
-    last = next((other for other in reversed(tuple(block.ops)) if other in made), None)
+    made = {value.owner for value in op.operands if isinstance(value.owner, Operation) and value.owner.parent is block}
+    last = next((other for other in reversed(tuple(block.ops)) if other in made), None) if made else None
     first = block.first_op if last is None else last.next_op
     assert first is not None
     return first
