@@ -131,7 +131,7 @@ def resident_blockings(
 
     None if a tile's part is not whole blocks of channels, or a panel of what stays is neither one tile's nor a part of each.
     """
-    depth = max(residence.most_depth, max(DEPTHS)) if work.loops == 1 else residence.most_depth  # with more it decides the others
+    depth = max(residence.most_depth, *DEPTHS) if work.loops == 1 else residence.most_depth  # with more it decides the others
     found = _resident_blockings(part, work, rates, spm_bytes, replace(residence, operands=frozenset(), most_depth=depth))
     return [own for own in found if own.depth <= residence.most_depth or residence.is_at_once]
 
