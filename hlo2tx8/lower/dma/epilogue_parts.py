@@ -72,8 +72,8 @@ class Epilogue:
     @property
     def counter(self) -> SSAValue:
         """The number of the step."""
-        block = next(op for op in self.ops if isinstance(op, Instruction)).parent_block()  # buffers may be in front of the loop
-        assert block is not None
+        there = (op.parent for op in self.ops if isinstance(op, Instruction))  # buffers may be in front of the loop
+        block = next(block for block in there if block is not None)  # and what is loaded early is in none for a while
         return block.args[0]
 
     @property
