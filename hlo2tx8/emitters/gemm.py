@@ -15,13 +15,12 @@ result is computed on the block of the result, before it is stored. Several dots
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from math import ceil, prod
+from math import ceil, gcd, prod
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.device.rates import Rates
-from hlo2tx8.dialects.vector_instructions import unconverted
 from hlo2tx8.dialects.xla import MESH
 from hlo2tx8.dialects.xla_dot import PASSES, WindowLine
 from hlo2tx8.emitters.dot_loop import DotLoop, block_counter, dot_loop, plain_loop
@@ -32,8 +31,17 @@ from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.ir import i64_array
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction, partition
-from hlo2tx8.partitioner.contraction import EXACT_DEPTH, EXACT_PARTS, Contraction, is_contraction, why_not_on_engine
+from hlo2tx8.partitioner.contraction import (
+    EXACT_DEPTH,
+    EXACT_PARTS,
+    Contraction,
+    added_dimensions,
+    is_contraction,
+    is_dot,
+    why_not_on_engine,
+)
 from hlo2tx8.partitioner.instruction import kind_of, shape_of, tensor_type
+from hlo2tx8.partitioner.made_from import MadeFrom, made_from
 from hlo2tx8.partitioner.reduction_paths import loop_counters
 from hlo2tx8.schedule.accesses import AccessAnalysis
 from hlo2tx8.schedule.contraction_split import (
@@ -276,8 +284,9 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     operand = _width_bytes(tensor_type(dots[0].operands[0]).element_type)
     results = sum(_width_bytes(tensor_type(root).element_type) for root in function.roots)
     size = prod(shape_of(function.roots[0]))
-    converted = {value.owner for dot in dots for value in dot.operands if unconverted(value) is not value}
-    arithmetic = [op for op in function.instructions if kind_of(op) is Kind.ELEMENTWISE and op not in converted]
+    made = [[made_from(value) for value in dot.operands] for dot in dots]
+    of_operands = {op for own in made for each in own for op in each.steps}
+    arithmetic = [op for op in function.instructions if kind_of(op) is Kind.ELEMENTWISE and op not in of_operands]
     around = [op for op in arithmetic if prod(shape_of(op.results[0])) == size]
     read = {value: _width_bytes(tensor_type(value).element_type) for op in around for value in op.operands}
     beside = sum(width for value, width in read.items() if isinstance(value, BlockArgument))
@@ -308,11 +317,21 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     is_cut = is_cut and parts == 1
     more = loop.keeps_weights, sharing, parts, parts == EXACT_PARTS
     epilogue = len(around), passed, target.meeting, kept_once, is_cut
-    in_memory = [_width_bytes(tensor_type(unconverted(value)).element_type) for value in dots[0].operands]
     rows = loop.rows[dots[0]]
-    read_bytes = (in_memory[rows], in_memory[1 - rows]) if converted else None
+    sides = made[0][rows], made[0][1 - rows]
+    in_memory = [_width_bytes(tensor_type(own.source).element_type) for own in sides]
+    read_bytes = (in_memory[0], in_memory[1]) if of_operands else None
+    made_passes = sides[0].passes, sides[1].passes
     given = depth, operand, kept, moved, products, copies, loop.lines
-    return ContractionWork(*given, *forms, *epilogue, *more, rows_stay, has_rows=has_rows, loops=loops, read_bytes=read_bytes)
+    work = ContractionWork(*given, *forms, *epilogue, *more, rows_stay, has_rows=has_rows, loops=loops, read_bytes=read_bytes)
+    return replace(work, made_passes=made_passes, run=_run(dots[0], made[0]))
+
+
+def _run(dot: Operation, made: Sequence[MadeFrom]) -> int:
+    """So many products that follow each other are of what groups have the same factors for, 0 if there are no groups."""
+    if not is_dot(dot):
+        return 0
+    return gcd(*(own.run(dim) or 0 for own, dims in zip(made, added_dimensions(dot), strict=True) for dim in dims))
 
 
 def _source(value: SSAValue) -> int | None:

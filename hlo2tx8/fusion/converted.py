@@ -9,31 +9,49 @@ memory as they are sent.
 """
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from hlo2tx8.dialects.vector_instructions import unconverted
+from hlo2tx8.device.rates import block_width
 from hlo2tx8.fusion.candidate import CandidateUse
 from hlo2tx8.fusion.views import keeps_order, shows_elements
 from hlo2tx8.hlo.precision import num_parts
-from hlo2tx8.hlo.types import bit_width, is_float, is_integer, is_unsigned, numpy_dtype
-from hlo2tx8.partitioner.contraction import is_contraction, is_dot, why_not_on_engine
-from hlo2tx8.partitioner.instruction import tensor_type
-from hlo2tx8.schedule.costs import is_in_vectors, size_bytes
+from hlo2tx8.hlo.types import numpy_dtype
+from hlo2tx8.partitioner.contraction import added_dimensions, is_dot, why_not_on_engine
+from hlo2tx8.partitioner.instruction import is_splat_constant, shape_of, tensor_type
+from hlo2tx8.partitioner.made_from import MadeFrom, made_from
+from hlo2tx8.schedule.costs import Costs, is_in_vectors, size_bytes
 
-INTEGER_BITS, FLOAT_BITS = (8, 16), (16, 32)
-"""Of what is converted."""
+LEAST_RUN = 32
+"""Products that an instruction adds up at least."""
 MOVED = 2
 """Times that what is converted would be written and read."""
 
 
-def is_converted_as_loaded(op: Operation, found: Sequence[CandidateUse]) -> bool:
-    """Does an instruction convert what one product reads, which does that as it loads it?"""
-    if unconverted(op.results[0]) is op.results[0] or len(found) != 1 or not op.results[0].has_one_use():
+def is_made_as_loaded(op: Operation, found: Sequence[CandidateUse], costs: Costs) -> bool:
+    """Does an instruction make what one product reads, or repeat a factor of that, which the product does as it loads it?"""
+    if not found or any(use.candidate is not found[0].candidate for use in found):
         return False
-    (use,) = op.results[0].uses
-    dot = use.operation
-    return dot in found[0].candidate.members and is_contraction(dot) and dot.operands[use.index] in converted_operands(dot)
+    if not is_splat_constant(op) and not op.results[0].has_one_use():
+        return False
+    candidate = found[0].candidate
+    for dot in (user for user in candidate.members if is_dot(user)):
+        for value in converted_operands(dot):
+            made = made_from(value)
+            if op in (*made.steps, *made.others) and (made.is_conversion or _is_sooner(dot, value, made, costs)):
+                return True
+    return False
+
+
+def _is_sooner(dot: Operation, value: SSAValue, made: MadeFrom, costs: Costs) -> bool:
+    """Do tiles make what they multiply sooner than all of it would be written and read? Those that have the same columns, or rows,
+    all make them."""
+    number = tuple(dot.operands).index(value)
+    added = added_dimensions(dot)[number]
+    lines = prod(size for dim, size in enumerate(shape_of(value)) if dim not in added)
+    tiles = min(costs.rates.tiles, -(-lines // block_width(numpy_dtype(tensor_type(value).element_type).itemsize)))
+    return (1 + made.passes) * size_bytes(value) / costs.rates.vector / tiles < MOVED * costs.transfer(value)
 
 
 def is_read_by_product(op: Operation, found: Sequence[CandidateUse]) -> bool:
@@ -51,40 +69,40 @@ def are_converted_alike(dot: Operation, other: Operation) -> bool:
     types: list[list[Attribute]] = []
     for op in (dot, other):
         converted = converted_operands(op)
-        if any(map(_narrows, converted)):
+        if any(_narrows(value) or made_from(value).passes for value in converted):
             return False
-        types.append([tensor_type(unconverted(value) if value in converted else value).element_type for value in op.operands])
+        types.append([tensor_type(made_from(value).source if value in converted else value).element_type for value in op.operands])
     return types[0] == types[1]
 
 
 def _narrows(value: SSAValue) -> bool:
     """Is a conversion one to fewer bytes?"""
-    return size_bytes(unconverted(value)) > size_bytes(value)
+    return size_bytes(made_from(value).source) > size_bytes(value)
 
 
 def converted_operands(dot: Operation) -> list[SSAValue]:
-    """What of its operands a product converts as it loads them: what is in memory in another type, and what nobody else reads."""
+    """What of its operands a product converts as it loads them, and what else it makes of that: what is in memory in another type,
+    and what nobody else reads."""
     if not is_dot(dot) or why_not_on_engine(dot) or num_parts(dot) > 1:
         return []
     moved = sum(map(size_bytes, (*dot.operands, *dot.results)))
     return [
         value
-        for value in dot.operands
-        if (source := unconverted(value)) is not value
+        for number, value in enumerate(dot.operands)
+        if (made := made_from(value)).source is not value
         and value.has_one_use()
         and (not _narrows(value) or (MOVED + 1) * size_bytes(value) > moved)
-        and _is_converted_by_vectors(source)
+        and (made.is_conversion or (size_bytes(made.source) < size_bytes(value) and _has_whole_runs(dot, number, made)))
         and is_in_vectors(value)
-        and _is_in_memory(source)
+        and _is_in_memory(made.source)
     ]
 
 
-def _is_converted_by_vectors(value: SSAValue) -> bool:
-    """Are elements of a type that the vector engine makes floats of?"""
-    dtype = numpy_dtype(tensor_type(value).element_type)
-    if is_integer(dtype):
-        return bit_width(dtype) in INTEGER_BITS and not is_unsigned(dtype)
-    return is_float(dtype) and bit_width(dtype) in FLOAT_BITS
+def _has_whole_runs(dot: Operation, number: int, made: MadeFrom) -> bool:
+    """Has all of a panel the same factors, if groups have factors of their own?"""
+    added = added_dimensions(dot)[number]
+    runs = [made.run(dim) for dim in added]
+    return runs == [0] * len(runs) or (len(runs) == 1 and runs[0] is not None and runs[0] % LEAST_RUN == 0)
 
 
 def _is_in_memory(value: SSAValue) -> bool:

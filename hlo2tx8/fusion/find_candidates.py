@@ -30,7 +30,7 @@ from hlo2tx8.fusion.candidate import (
     reads_once,
     row_operand_maps,
 )
-from hlo2tx8.fusion.converted import is_converted_as_loaded, is_read_by_product
+from hlo2tx8.fusion.converted import is_made_as_loaded, is_read_by_product
 from hlo2tx8.fusion.epilogues import contraction_in, ends_product, why_no_epilogue
 from hlo2tx8.fusion.fitting_rows import first_of_too_many
 from hlo2tx8.fusion.index_truths import is_of_index
@@ -57,6 +57,7 @@ from hlo2tx8.partitioner.instruction import (
     tensor_type,
 )
 from hlo2tx8.partitioner.iteration_space import TensorAccess, divides_ranges, iteration_space
+from hlo2tx8.partitioner.made_from import CONVERT
 from hlo2tx8.partitioner.reduction_order import reduced_dimensions, why_in_order
 from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_operand_map, num_loop_operands, ranges_after
 from hlo2tx8.schedule.costs import Costs, size_bytes
@@ -121,6 +122,10 @@ class _CandidateWalk:
                 self._keep(op, found)
             else:
                 self._visit_kernel_op(op, found)
+        elif is_elemental(op) and is_made_as_loaded(op, found, self.costs):
+            done = "converted" if op.name == CONVERT else "made"
+            self._decide(What.JOINS, op, found[0].candidate.name, f"{done} as it is loaded", self.costs.saved(op, 1, 1))
+            self._read_in_memory(op, found[0].candidate)
         elif op.name in CONSTANTS:
             if is_splat_constant(op):
                 self._copy_into(op, [use for use in found if not use.is_outside])
@@ -136,9 +141,6 @@ class _CandidateWalk:
             self._copy_into(op, inside)
             if others := [use for use in found if use not in inside]:
                 self._start(op, others, self._why_started(op, others), is_loop=True)
-        elif is_elemental(op) and is_converted_as_loaded(op, found):
-            self._decide(What.JOINS, op, found[0].candidate.name, "converted as it is loaded", self.costs.saved(op, 1, 1))
-            self._read_in_memory(op, found[0].candidate)
         elif is_elemental(op):
             if found:
                 self._visit_loop_op(op, found)

@@ -138,6 +138,13 @@ def _dependences(op: Operation, results: Sequence[Expr]) -> tuple[frozenset[int]
     return found[0], found[1]
 
 
+def added_dimensions(op: Operation) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The dimensions of a dot's operands that are added up."""
+    if op.name == "stablehlo.dot":
+        return (len(shape_of(op.operands[0])) - 1,), (0,)
+    return numbers_of(attributes_of(op))[2:]
+
+
 def num_batch_and_free(op: Operation) -> tuple[int, tuple[range, range]]:
     """The number of leading batch dimensions of a dot's result, the result dimensions of the left operand, and those of the right
     operand.

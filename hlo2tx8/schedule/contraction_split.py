@@ -65,7 +65,8 @@ class ContractionWork:
     `rows_stay`: tiles of the mesh have made the rows, and send them, or sums of what they multiply themselves (`in_ring`).
     `has_rows`: each tile has all rows of its mesh row already.
     `stores_sums`: the result is stored from where it was added up, before the next step's sums.
-    `read_bytes`: of an element of rows and of columns in memory, where they are not multiplied as they are there."""
+    `read_bytes`: of an element of rows and of columns in memory, where they are not multiplied as they are there; then more
+    vector instructions may make of it what is multiplied (`made_passes`), with other factors behind each `run` of products."""
 
     depth: int
     operand_bytes: int
@@ -91,6 +92,8 @@ class ContractionWork:
     stores_sums: bool = False
     loops: int = 1
     read_bytes: tuple[int, int] | None = None
+    made_passes: tuple[float, float] = (0.0, 0.0)
+    run: int = 0
 
     @property
     def in_memory(self) -> tuple[int, int]:
@@ -102,6 +105,12 @@ class ContractionWork:
         """Are elements of rows, and of columns, converted after they are loaded?"""
         rows, columns = self.in_memory
         return rows != self.operand_bytes, columns != self.operand_bytes
+
+    @property
+    def conversions(self) -> tuple[float, float]:
+        """Vector instructions that go over each element of rows, and of columns, after they are loaded."""
+        rows, columns = (is_other + more for is_other, more in zip(self.is_converted, self.made_passes, strict=True))
+        return rows, columns
 
     @property
     def is_narrowed(self) -> tuple[bool, bool]:
@@ -453,8 +462,8 @@ def buffered(part: ContractionPart, box: Sequence[int], work: ContractionWork) -
 
 def conversion_cycles(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:
     """What the vector engine takes to convert so many products of a step's rows and columns."""
-    each = zip(loaded(part, box, work), work.is_converted, strict=True)
-    return sum(count * depth * work.operand_bytes / rates.vector + rates.vector_pass for count, is_other in each if is_other)
+    each = zip(loaded(part, box, work), work.conversions, strict=True)
+    return sum(passes * (count * depth * work.operand_bytes / rates.vector + rates.vector_pass) for count, passes in each)
 
 
 def _depth(part: ContractionPart, box: Sequence[int], work: ContractionWork, spm_bytes: int) -> int:
@@ -465,8 +474,10 @@ def _depth(part: ContractionPart, box: Sequence[int], work: ContractionWork, spm
         return int(left >= sum(loaded(part, box, work)) * work.operand_bytes * work.operand_copies)
     fits = left // (sum(buffered(part, box, work)) * work.operand_copies)
     most = min(fits, MOST_DEPTH)
-    if work.depth <= most:
+    if work.depth <= most and not work.run:
         return work.depth
+    if work.run:
+        return max((n for n in range(min(LEAST_DEPTH, work.run), min(most, work.run) + 1) if work.run % n == 0), default=0)
     unit = block_width(work.operand_bytes)
     most = most // unit * unit
     if most < LEAST_DEPTH:
@@ -484,7 +495,7 @@ def _depths(part: ContractionPart, box: Sequence[int], work: ContractionWork, sp
         found.append(work.depth)
     while depth:
         found.append(depth)
-        half = depth // 2 // unit * unit
+        half = depth // 2 // unit * unit if not work.run or depth % (2 * unit) == 0 else 0
         depth = half if half >= LEAST_DEPTH and not (work.is_per_channel or work.is_backward) else 0
     return found
 

@@ -186,7 +186,7 @@ def _with_tail(
 
 def _conversion_cycles(sides: Sequence[int], loaded: Sequence[int], work: ContractionWork, rates: Rates) -> tuple[float, float]:
     """What the vector engine takes to narrow what a tile has loaded, before it is sent, and to widen what has come."""
-    each = [size / rates.vector + rates.vector_pass if other else 0.0 for size, other in zip(sides, work.is_converted, strict=True)]
+    each = [passes * (size / rates.vector + rates.vector_pass) for size, passes in zip(sides, work.conversions, strict=True)]
     narrowing = max((each[side] for side in loaded if work.is_narrowed[side]), default=0.0)
     return narrowing, sum(own for own, is_first in zip(each, work.is_narrowed, strict=True) if not is_first)
 

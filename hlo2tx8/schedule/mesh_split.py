@@ -330,7 +330,7 @@ def _deep(
     if work.loops > 1:  # one loop over all of it has panels that are all as deep
         depths = [depth for depth in sorted({*depths, min(work.depth, max(depths))}) if work.depth % depth == 0]
     for depth in depths:
-        if depth > work.depth or (work.is_added_apart and depth > EXACT_DEPTH):
+        if depth > work.depth or (work.is_added_apart and depth > EXACT_DEPTH) or work.run % depth:
             continue
         if work.lines and not _is_convolved(part, work, box, depth):
             continue

@@ -18,6 +18,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.device.isa.ct_move import CtConvert
+from hlo2tx8.device.isa.forms import CtVS, CtVuV, CtVuVLoop, CtVV
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
@@ -28,6 +29,8 @@ from hlo2tx8.lower.dma.mesh import COLUMN, ROW, Along, TileIndex
 from hlo2tx8.lower.dma.slices import buffers_of, constant_of, turns_of
 
 LEVELS = ("count", "n1", "n2", "n3")
+MOVES = (TdmaGatherScatter, CtConvert, CtVV, CtVS, CtVuV, CtVuVLoop)
+"""By which tiles make of what is loaded what is multiplied."""
 HAS_ROWS = "has_rows"
 """Of a loop whose rows all tiles of a mesh row have (`gather-rows`)."""
 RING = "is_ring"
@@ -59,7 +62,8 @@ COLUMNS_OF_PRODUCTS = (PanelSide.COLUMNS, PanelSide.SECOND, PanelSide.THIRD, Pan
 class Load:
     """A load that all tiles of a line make alike, into a buffer of its own; `moved` is what each tile makes of it for the engine,
     `branch` what it is inside of if it is the tail's. Where the vector engine makes of it what is multiplied, by the operations
-    `split`, `moved` is that; `widened`: what each tile makes of it by itself."""
+    `split`, `moved` is that; `widened`: the instructions by which each tile makes of it what is multiplied, and the loads of what
+    they read besides."""
 
     op: Rdma
     alloc: spm.AllocOp
@@ -67,7 +71,7 @@ class Load:
     branch: scf.IfOp | None = None
     moved: tuple[spm.AllocOp, ...] = ()
     split: tuple[Instruction, ...] = ()
-    widened: tuple[CtConvert, ...] = ()
+    widened: tuple[Instruction, ...] = ()
 
     @property
     def size_bytes(self) -> int:
@@ -262,11 +266,11 @@ def _loads_of_tail(branch: scf.IfOp, index: TileIndex) -> Iterator[Load]:
 
 def _multiplied(loads: Sequence[Load], block: Block) -> list[Load]:
     """Those that are multiplied in a block, as they are, or after each tile has moved or widened them, and those of the tail."""
-    moves = [op for op in block.ops if isinstance(op, TdmaGatherScatter | CtConvert) and _is_move(op)]
+    moves = [op for op in block.ops if isinstance(op, MOVES) and _is_move(op)]
     multiplied = {buffer for op in block.ops if isinstance(op, NeGemm) for buffer in _roots_of(op, is_write=False)}
     for move in reversed(moves):
         if any(target in multiplied for target in _roots_of(move, is_write=True)):
-            multiplied.update(_roots_of(move, is_write=False))
+            multiplied.add(_moved_by(move))
     found: list[Load] = []
     for load in loads:
         if load.branch is not None:
@@ -274,11 +278,14 @@ def _multiplied(loads: Sequence[Load], block: Block) -> list[Load]:
         elif load.alloc.result in multiplied:
             made: dict[SSAValue, None] = {load.alloc.result: None}
             for move in moves:
-                if any(source in made for source in _roots_of(move, is_write=False)):
+                if _moved_by(move) in made:
                     made.update(dict.fromkeys(target for target in _roots_of(move, is_write=True) if target in multiplied))
             owners = [buffer.owner for buffer in made if buffer is not load.alloc.result]
-            widened = (op for op in moves if isinstance(op, CtConvert) and any(o in made for o in _roots_of(op, is_write=True)))
-            found.append(replace(load, moved=tuple(o for o in owners if isinstance(o, spm.AllocOp)), widened=tuple(widened)))
+            is_widened = [op for op in moves if op.ENGINE is Engine.CT and any(o in made for o in _roots_of(op, is_write=True))]
+            read = {buffer for op in is_widened for buffer in _roots_of(op, is_write=False)} - made.keys()
+            units = [use.operation for buffer in read for use in buffer.uses if isinstance(use.operation, Rdma)]
+            widened = (*is_widened, *units)
+            found.append(replace(load, moved=tuple(o for o in owners if isinstance(o, spm.AllocOp)), widened=widened))
         elif (computed := _split(load, block, multiplied)) is not None:
             found.append(computed)
     return found
@@ -296,9 +303,19 @@ def _of_tail(load: Load, branch: scf.IfOp, block: Block) -> Load:
     return found if found is not None and len(found.moved) > 1 else load
 
 
-def _is_move(op: TdmaGatherScatter | CtConvert) -> bool:
-    """Does each tile do it itself? Elements of which the vector engine makes wider ones are sent sooner as they are."""
-    return isinstance(op, TdmaGatherScatter) or op.fmt.bytes > op.fmt2.bytes
+def _is_move(op: Instruction) -> bool:
+    """Does each tile do it itself? Elements of which the vector engine makes wider ones are sent sooner as they are; so is what it
+    does with those where they are."""
+    if isinstance(op, CtConvert):
+        return op.fmt.bytes > op.fmt2.bytes
+    return isinstance(op, TdmaGatherScatter) or _roots_of(op, is_write=True) == [_moved_by(op)]
+
+
+def _moved_by(op: Instruction) -> SSAValue:
+    """The buffer of what an instruction moves, or computes with."""
+    source = op.field("src" if isinstance(op, TdmaGatherScatter | CtConvert) else "a")
+    assert isinstance(source, SSAValue)
+    return spm.root_buffer(source)
 
 
 def _split(load: Load, block: Block, multiplied: set[SSAValue]) -> Load | None:

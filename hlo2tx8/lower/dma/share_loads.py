@@ -59,6 +59,8 @@ from hlo2tx8.lower.dma.ring_at_once import AT_ONCE, Weights
 from hlo2tx8.lower.dma.shared_loop import SharedLoop
 from hlo2tx8.lower.dma.sharing_plan import LoopPlan, loop_plans
 from hlo2tx8.lower.dma.slices import instructions_in, turns_of
+from hlo2tx8.lower.dma.units_first import load_units_first
+from hlo2tx8.lower.dma.widen_loads import SPM_PART
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 
 Planner: TypeAlias = Callable[..., list[LoopPlan]]
@@ -95,6 +97,7 @@ class ShareLoadsPass(ModulePass):
             joined = list(join_tails(loops, index))
             for loop in joined:
                 postpone_moves(loop)
+                load_units_first(loop, chip.spm_bytes // SPM_PART)
             panels = [find_panels(loop, index) for loop in joined]
             if interleave_kept(function, [own for own in panels if own is not None], index):
                 index = TileIndex.of(index.mesh, tile)
@@ -113,8 +116,7 @@ class ShareLoadsPass(ModulePass):
             weights, plan = _with_early_weights(Weights.of(function, known), plan)
             brought, found = bring_early(known, plan) if xla.BRINGS_EARLY in function.attributes else ([], plan())
             plans = [plan for plan in found if plan.is_shared]
-            has_turns = all(plan.panels.sites[0].loop is not None for plan in plans)
-            if in_turns and (len(plans) < len(loops) or len(kept) < num_parts.value.data or not has_turns):
+            if in_turns and (len(plans) < len(loops) or len(kept) < num_parts.value.data or not all(map(_has_turns, plans))):
                 raise EngineOrderError("E3208", "parts of phases do not stay with their tiles")
             if kept:
                 _constants_first(function)
@@ -141,6 +143,10 @@ class ShareLoadsPass(ModulePass):
             if xla.GATHERS_ROWS in function.attributes:
                 load_before_meeting(by_rows[0])
             _check_loads([*by_rows, *rings])
+
+
+def _has_turns(plan: LoopPlan) -> bool:
+    return plan.panels.sites[0].loop is not None
 
 
 def _put_in_order(loop: scf.ForOp, index: TileIndex) -> None:

@@ -72,28 +72,34 @@ def _widen(loop: scf.ForOp, most_bytes: int) -> None:
         writers = written.get(alloc.result, [])
         if len(writers) != 1 or not isinstance(load := writers[0], Rdma) or load.parent is not loop.body.block:
             continue
-        if load.field("slot") in stored or load.field("dst") is not alloc.result or alloc.size_bytes * turns > most_bytes:
+        if load.field("slot") in stored or load.field("dst") is not alloc.result:
             continue
-        place = _place(load)
-        if place is not None and (wide := _widened(load, place, loop, turns)) is not None:
-            _replace(alloc, load, wide, place, loop, turns)
+        widen_load(alloc, load, loop, turns, most_bytes)
+
+
+def widen_load(alloc: spm.AllocOp, load: Rdma, loop: scf.ForOp, turns: int, most_bytes: int) -> None:
+    """Puts one load of all turns in front of a loop for the load of each, if it is one of at most so many bytes."""
+    place = _place(load)
+    if alloc.size_bytes * turns <= most_bytes and place is not None and (wide := _widened(load, place, loop, turns)) is not None:
+        _replace(alloc, load, wide, place, loop, turns)
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A load's offset: `apply` times `bytes`, and how many elements a turn of the loop adds."""
+    """A load's offset: `value`, which is result `number` of `apply`, times `size`."""
 
     apply: xla.ApplyIndexingOp
-    scale: arith.MuliOp
+    value: SSAValue
     size: int
 
 
 def _place(load: Rdma) -> _Place | None:
-    offset = load.field("offset")
-    if not isinstance(offset, SSAValue) or not isinstance(scale := offset.owner, arith.MuliOp):
+    value, size = load.field("offset"), 1
+    if isinstance(value, SSAValue) and isinstance(scale := value.owner, arith.MuliOp):
+        value, size = scale.lhs, constant_of(scale.rhs)
+    if not isinstance(value, SSAValue) or not isinstance(value.owner, xla.ApplyIndexingOp) or size is None:
         return None
-    apply, size = scale.lhs.owner, constant_of(scale.rhs)
-    return _Place(apply, scale, size) if isinstance(apply, xla.ApplyIndexingOp) and size is not None else None
+    return _Place(value.owner, value, size)
 
 
 def _widened(load: Rdma, place: _Place, loop: scf.ForOp, turns: int) -> dict[str, int] | None:
@@ -152,7 +158,7 @@ def _replace(alloc: spm.AllocOp, load: Rdma, wide: dict[str, int], place: _Place
     buffer = spm.AllocOp(size * turns)
     apply = place.apply.clone(value_mapper=mapping)
     factor = constant_index(place.size)
-    scaled = of_two(arith.MuliOp, apply.res[place.apply.res.index(place.scale.lhs)], factor.result)
+    scaled = of_two(arith.MuliOp, apply.res[place.apply.res.index(place.value)], factor.result)
     places = {"dst": buffer.result, "slot": load.field("slot"), "offset": scaled.result}
     whole = Rdma.make(fmt=load.fmt, fmt2=None, rnd=Rounding.NEAREST_EVEN, origin=load.origin, **places, **wide)
     parent.insert_ops_before([buffer, apply, factor, scaled, whole], loop)

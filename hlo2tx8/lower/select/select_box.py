@@ -45,7 +45,7 @@ from hlo2tx8.lower.select.select_scan import select_scan_lanes
 from hlo2tx8.lower.select.select_sort import select_sort_lanes
 from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.step_builder import StepBuilder, Strip
-from hlo2tx8.lower.select.units_of_rows import load_unit, unit_counts
+from hlo2tx8.lower.select.units_of_rows import load_unit, unit_counts, unit_lanes
 from hlo2tx8.lower.vectorize.varying_lanes import Known, varying_lanes
 
 
@@ -61,6 +61,11 @@ class BoxSelector(Selector):
     sums_of_16_bits: dict[Operation, NarrowSum] = field(default_factory=dict[Operation, NarrowSum])
     places: dict[Operation, PlaceOfExtreme] = field(default_factory=dict[Operation, PlaceOfExtreme])
     units: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    is_side: bool = False
+
+    def take_units(self) -> None:
+        """Reads what whole blocks of columns have once as that, where this is the side of a contraction."""
+        self.joined, self.is_side = unit_lanes(self.step.shape), True
 
     def select_box(self, block: Block) -> None:
         """Selects all of a box; where lanes of it are joined, what is the same in them is computed once."""
@@ -164,7 +169,7 @@ class BoxSelector(Selector):
             case vec.SplatOp():
                 self.vectors[op.result] = super().vector(op.value)
             case vec.LoadOp():
-                unit = load_unit(self, op, self.joined)
+                unit = load_unit(self, op, self.joined, each_step=self.is_side)
                 if unit is None:
                     self.vectors[op.result] = self._load(op)
                 else:

@@ -14,6 +14,7 @@ from hlo2tx8.dialects.xla_dot import yielded
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.element_format import format_of
 from hlo2tx8.lower.select.channel_blocks import Matrix, from_lanes, lanes_count, matrices_from_lanes
+from hlo2tx8.lower.select.in_place import in_place
 from hlo2tx8.lower.select.padded_blocks import load_padded_blocks, load_whole_blocks
 from hlo2tx8.lower.select.selector import Selector, Side
 from hlo2tx8.lower.select.step_builder import StepBuilder
@@ -80,8 +81,9 @@ def select_side(s: Selector, op: vec.VecDotOp, number: int, lanes: Lanes) -> Sid
     if op.num_parts == 1 and is_transposed and (loaded := load_whole_blocks(inner, block, matrix, multiplied)) is not None:
         s.step.origin = step.origin
         return Side((loaded,), multiplied, is_transposed, order, step)
+    inner.take_units()
     inner.select(block)
-    vector = inner.buffer(inner.vectors[yielded(block)])
+    vector = in_place(inner.buffer(inner.vectors[yielded(block)]))
     s.step.origin = step.origin
     vectors = [vector]
     if op.num_parts > 1:

@@ -74,6 +74,10 @@ class Selector(ABC):
     def within(self, step: StepBuilder) -> "Selector":
         """A selector for vectors of another shape that knows the same values."""
 
+    @abstractmethod
+    def take_units(self) -> None:
+        """Reads what whole blocks of columns have once as that, where this is the side of a contraction."""
+
     def is_in_blocks(self, value: SSAValue) -> bool:
         """Does a vector lie in padded channel blocks, as the matrix engine reads it?"""
         return False

@@ -26,23 +26,32 @@ from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 
-def load_unit(s: Selector, op: vec.LoadOp, joined: Sequence[int]) -> SSAValue | None:
-    """The elements of the `joined` lanes, loaded before the steps; None if a load is none of those."""
+def unit_lanes(shape: Sequence[int]) -> tuple[int, ...]:
+    """The lane dimensions of columns, if those are whole channel blocks, behind which all rows of a block follow; else ()."""
+    moving = [lane for lane, size in enumerate(shape) if size > 1]
+    ends = (moving[0], moving[-1]) if moving else ()
+    return ends if is_blocked(shape, ends) else ()
+
+
+def load_unit(s: Selector, op: vec.LoadOp, joined: Sequence[int], *, each_step: bool) -> SSAValue | None:
+    """The elements of the `joined` lanes, loaded before the steps, or in each; None if a load is none of those."""
     step, strides, start = s.step, vec.ints(op.strides), constant_start(op)
-    if isinstance(step, PaddedStep) or not is_blocked(step.shape, joined) or start is None:
+    if isinstance(step, PaddedStep) or not is_blocked(step.shape, joined) or (start is None and not each_step):
         return None
     moving = [lane for lane, size in enumerate(step.shape) if size > 1]
     wanted = [UNIT_ELEMENTS, *[0] * (len(moving) - 2), 1]
-    if [strides[lane] for lane in moving] != wanted or set(step.valid) & set(joined):
+    if [strides[lane] for lane in moving] != wanted or set(step.valid) & set(joined) or op.fill is not None or vec.ints(op.clipped):
         return None
     fmt, count = storage_format(op.result.type), step.shape[moving[0]] * UNIT_ELEMENTS
     source = s.slots.get(op.source, op.source)
 
     def load() -> SSAValue:
         buffer = step.alloc(fmt, count)
-        step.load(buffer, source, start, [BoxLevel(count, (1,))], fmt)
+        step.load(buffer, source, s.slots[op.offset] if start is None else start, [BoxLevel(count, (1,))], fmt)
         return buffer
 
+    if start is None:
+        return load()
     key = ("unit", source, start, fmt, count)
     if key not in s.hoisted:
         s.hoisted[key] = s.in_prologue(load)

@@ -1,0 +1,117 @@
+"""What a product multiplies that is made, element by element, of fewer bytes: weights with zero points, or factors of groups.
+
+    %f = convert %q                               [4096, 4096] i8 -> bf16
+    %g = reshape %f                               [32, 128, 4096]
+    %r = broadcast_in_dim %s                      [32, 4096] -> [32, 128, 4096]
+    %w = reshape (multiply %g, %r)                [4096, 4096]
+    %y = dot_general %x, %w
+
+`%w` is made of `%q`; `%r` and what makes it of `%s` say what it is made with. 128 rows in a row have the same factors.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir import Operation, SSAValue
+
+from hlo2tx8.dialects.layout import is_row_major
+from hlo2tx8.hlo.lookup import has_spec
+from hlo2tx8.hlo.types import bit_width, is_float, is_integer, is_unsigned, numpy_dtype
+from hlo2tx8.partitioner.instruction import is_splat_constant, shape_of, tensor_type
+
+CONVERT, RESHAPE, BROADCAST = (f"stablehlo.{name}" for name in ("convert", "reshape", "broadcast_in_dim"))
+ARITHMETIC = tuple(f"stablehlo.{name}" for name in ("add", "subtract", "multiply", "divide", "maximum", "minimum"))
+INTEGER_BITS, FLOAT_BITS = (8, 16), (16, 32)
+"""Of what the vector engine converts."""
+
+
+@dataclass(frozen=True)
+class MadeFrom:
+    """How a value is made of `source`: by `steps`, the last one first, and `others`, which give steps what they read besides."""
+
+    source: SSAValue
+    steps: tuple[Operation, ...] = ()
+    others: tuple[Operation, ...] = ()
+
+    @property
+    def is_conversion(self) -> bool:
+        """Is the value the source in another type, and no more than that?"""
+        return len(self.steps) == 1
+
+    @property
+    def passes(self) -> float:
+        """Vector instructions for each element behind the first conversion, as many as there would be on what is multiplied."""
+        computed = [_width_bytes(op.results[0]) for op in self.steps if op.name != RESHAPE][:-1]
+        return sum(computed) / _width_bytes(self.steps[0].results[0]) if computed else 0.0
+
+    def run(self, dim: int) -> int | None:
+        """So many indices of a dimension that follow each other have the same factors, 0 if there are no groups; None if the value,
+        or what it is made with, is seen in other shapes besides."""
+        if not self.steps:
+            return 0
+        shape = shape_of(self.steps[0].results[0])
+        all_shapes = {shape_of(op.results[0]) for op in (*self.steps, *self.others)}
+        seen = [own for own in all_shapes if own != shape and prod(own) == prod(shape)]
+        is_cut = all(len(own) > dim + 1 and (*own[:dim], own[dim] * own[dim + 1], *own[dim + 2 :]) == shape for own in seen)
+        runs = {own[dim + 1] for own in seen} if is_cut else set[int]()
+        return 0 if not seen else runs.pop() if len(runs) == 1 else None
+
+
+def made_from(value: SSAValue) -> MadeFrom:
+    """What a value is made of by conversions, arithmetic with what is repeated, and other shapes: of itself if by none."""
+    steps, others = list[Operation](), list[Operation]()
+    source, end = value, (0, 0)
+    while (not steps or value.has_one_use()) and (step := _step(value)) is not None:
+        op, value, more = step
+        steps.append(op)
+        others += more
+        if op.name == CONVERT:
+            source, end = value, (len(steps), len(others))
+    return MadeFrom(source, tuple(steps[: end[0]]), tuple(others[: end[1]]))
+
+
+def _step(value: SSAValue) -> tuple[Operation, SSAValue, Sequence[Operation]] | None:
+    """What makes a value, of which one, and what gives it the others."""
+    op = value.owner
+    if not isinstance(op, Operation) or not has_spec(op.name) or not is_row_major(tensor_type(value)):
+        return None
+    if op.name == CONVERT:
+        return (op, op.operands[0], ()) if _is_converted_by_vectors(op.operands[0]) and _is_of_vectors(value) else None
+    if op.name == RESHAPE:
+        return op, op.operands[0], ()
+    if op.name not in ARITHMETIC or not _is_of_vectors(value):
+        return None
+    for number in (0, 1):
+        found = _repeated(op.operands[1 - number])
+        if found is not None and _repeated(op.operands[number]) is None:
+            return op, op.operands[number], found
+    return None
+
+
+def _repeated(value: SSAValue) -> Sequence[Operation] | None:
+    """What repeats a smaller tensor, or a number; None if a value is nothing of that."""
+    found: list[Operation] = []
+    while isinstance(op := value.owner, Operation) and op.name in (BROADCAST, RESHAPE) and value.has_one_use():
+        found.append(op)
+        value = op.operands[0]
+    if isinstance(op := value.owner, Operation) and is_splat_constant(op):
+        return [*found, op]
+    return found if any(op.name == BROADCAST for op in found) else None
+
+
+def _is_of_vectors(value: SSAValue) -> bool:
+    dtype = numpy_dtype(tensor_type(value).element_type)
+    return is_float(dtype) and bit_width(dtype) in FLOAT_BITS
+
+
+def _is_converted_by_vectors(value: SSAValue) -> bool:
+    """Are elements of a type that the vector engine makes floats of?"""
+    dtype = numpy_dtype(tensor_type(value).element_type)
+    if is_integer(dtype):
+        return bit_width(dtype) in INTEGER_BITS and not is_unsigned(dtype)
+    return is_float(dtype) and bit_width(dtype) in FLOAT_BITS
+
+
+def _width_bytes(value: SSAValue) -> int:
+    return numpy_dtype(tensor_type(value).element_type).itemsize
