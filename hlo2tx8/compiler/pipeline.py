@@ -86,6 +86,7 @@ from hlo2tx8.passes.hoist_sliced_products import HoistSlicedProductsPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
 from hlo2tx8.passes.interleave_parts import InterleavePartsPass
 from hlo2tx8.passes.join_updates import JoinUpdatesPass
+from hlo2tx8.passes.keep_groups_apart import KeepGroupsApartPass
 from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
 from hlo2tx8.passes.offset_behind_scale import OffsetBehindScalePass
 from hlo2tx8.passes.order_filters import OrderFiltersPass
@@ -170,6 +171,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandComplexPass(), after=Level.HLO),
     Stage(DropUnitDimensionsPass(), after=Level.HLO, is_optional=True),
     Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),
+    Stage(KeepGroupsApartPass(), after=Level.HLO, is_optional=True),
     Stage(OrderScoresPass(), after=Level.HLO, is_optional=True),
     Stage(ReadBeforeArithmeticPass(), after=Level.HLO, is_optional=True),
     Stage(JoinUpdatesPass(), after=Level.HLO, is_optional=True),

@@ -1,4 +1,4 @@
-"""A chain of vector instructions on one buffer, where nothing else reads what they make in between.
+"""A chain of vector instructions on what one has widened, in one buffer, where nothing else reads what they make in between.
 
     convert dst(%a) src(%q)                    convert dst(%a) src(%q)
     sub dst(%b) a(%a) unit(%z)          ⟶      sub dst(%a) a(%a) unit(%z)
@@ -10,6 +10,7 @@ Weights that are made of what is loaded then take as much room as if they were o
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa.ct_move import CtConvert
 from hlo2tx8.device.isa.forms import CtVS, CtVuV, CtVuVLoop, CtVV
 from hlo2tx8.dialects import spm
 
@@ -28,7 +29,8 @@ def in_place(vector: SSAValue) -> SSAValue:
     users = [use.operation for use in source.uses]
     if {op for op in users if isinstance(op, Instruction) and op.field("dst") is not source} != {made}:
         return vector
-    if _writer(source) is None or any(op.parent is not made.parent for op in users):
+    widened = next((op for op in users if isinstance(op, CtConvert) and op.field("dst") is source), None)
+    if widened is None or widened.fmt.bytes <= widened.fmt2.bytes or any(op.parent is not made.parent for op in users):
         return vector
     vector.replace_all_uses_with(source)
     own.detach()

@@ -56,8 +56,9 @@ def orders_of_scores(block: Block) -> dict[SSAValue, Order]:
 
 
 def _wanted(values: Sequence[SSAValue], block: Block) -> Iterator[Order]:
-    """Orders of tensors in which products read them best: batches, rows, and what is added up; rows as they are, and in batches
-    also so that most of them follow each other. Or in which products make what these are transposed from. Reduced ones are last."""
+    """Orders of tensors in which products read them best: batches, rows, and what is added up; rows as they are, and of several
+    dimensions also so that most of them follow each other. Or in which products make what these are transposed from. Reduced
+    ones are last."""
     found: list[Order] = []
     reduced: set[int] = set()
     for value in values:
@@ -69,7 +70,7 @@ def _wanted(values: Sequence[SSAValue], block: Block) -> Iterator[Order]:
                 batch, added = numbers[use.index], numbers[2 + use.index]
                 rows = [d for d in range(rank) if d not in (*batch, *added)]
                 found.append((*batch, *rows, *added))
-                if batch:
+                if batch or len(rows) > 1:
                     found.append((*batch, *sorted(rows, key=lambda d, shape=shape: shape[d]), *added))
             elif op.name == "stablehlo.reduce":
                 reduced.update(int(d) for d in attributes_of(op)["dimensions"])
