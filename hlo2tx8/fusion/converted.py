@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.device.rates import block_width
 from hlo2tx8.fusion.candidate import CandidateUse
-from hlo2tx8.fusion.views import keeps_order, shows_elements
+from hlo2tx8.fusion.views import READ_AT, SLICE, keeps_order, shows_elements
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.partitioner.contraction import added_dimensions, is_dot, why_not_on_engine
@@ -55,12 +55,18 @@ def _is_sooner(dot: Operation, value: SSAValue, made: MadeFrom, costs: Costs) ->
 
 
 def is_read_by_product(op: Operation, found: Sequence[CandidateUse]) -> bool:
-    """Is an instruction a part of what is in memory that one product reads, which can load it from there?"""
-    if len(found) != 1 or not op.results[0].has_one_use():
+    """Is an instruction a part of what is in memory that one product reads, maybe in another shape, or what gives it that?
+    The product can load it from there."""
+    part = op.operands[0].owner if keeps_order(op) else op
+    if not isinstance(part, Operation) or part.name not in (SLICE, READ_AT):
+        return False
+    if len(found) != 1 or not all(made.results[0].has_one_use() for made in {op, part}):
         return False
     (use,) = op.results[0].uses
-    dot = use.operation
-    return dot in found[0].candidate.members and is_dot(dot) and _is_in_memory(op.operands[0])
+    reader = use.operation
+    if reader in found[0].candidate.members and keeps_order(reader):
+        (use,) = reader.results[0].uses
+    return use.operation in found[0].candidate.members and is_dot(use.operation) and is_in_memory(part.operands[0])
 
 
 def are_converted_alike(dot: Operation, other: Operation) -> bool:
@@ -94,7 +100,7 @@ def converted_operands(dot: Operation) -> list[SSAValue]:
         and (not _narrows(value) or (MOVED + 1) * size_bytes(value) > moved)
         and (made.is_conversion or (size_bytes(made.source) < size_bytes(value) and _has_whole_runs(dot, number, made)))
         and is_in_vectors(value)
-        and _is_in_memory(made.source)
+        and is_in_memory(made.source)
     ]
 
 
@@ -105,7 +111,7 @@ def _has_whole_runs(dot: Operation, number: int, made: MadeFrom) -> bool:
     return runs == [0] * len(runs) or (len(runs) == 1 and runs[0] is not None and runs[0] % LEAST_RUN == 0)
 
 
-def _is_in_memory(value: SSAValue) -> bool:
+def is_in_memory(value: SSAValue) -> bool:
     """Is a tensor there when the block begins, maybe in another shape?"""
     while isinstance(owner := value.owner, Operation) and (keeps_order(owner) or shows_elements(owner)):
         value = owner.operands[0]

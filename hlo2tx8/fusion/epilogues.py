@@ -16,6 +16,8 @@ from xdsl.ir import Attribute, Operation
 
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.candidate import CandidateUse, FusionCandidate
+from hlo2tx8.fusion.converted import is_in_memory
+from hlo2tx8.fusion.views import SLICE, keeps_order
 from hlo2tx8.hlo import Kind
 from hlo2tx8.hlo.lookup import operand_indexing
 from hlo2tx8.indexing import IndexingMap
@@ -99,7 +101,17 @@ def _is_made_in_place(op: Operation, candidate: FusionCandidate) -> bool:
     is_arithmetic = kind_of(op) in ARITHMETIC and all(map(is_in_vectors, (*op.operands, *op.results)))
     if prod(own) == prod(root):
         return is_move(op) or is_arithmetic
+    if (keeps_order(op) or op.name == SLICE) and _is_part_in_memory(op):
+        return True
     return is_arithmetic and own[-1:] == root[-1:] and prod(own) == root[-1]
+
+
+def _is_part_in_memory(op: Operation) -> bool:
+    """Is what is moved a part of a tensor in memory, in whatever shape?"""
+    value = op.operands[0]
+    while isinstance(owner := value.owner, Operation) and (keeps_order(owner) or owner.name == SLICE):
+        value = owner.operands[0]
+    return is_in_memory(value)
 
 
 def _why_not_stored(op: Operation, use: CandidateUse) -> str:

@@ -30,7 +30,7 @@ from hlo2tx8.fusion.candidate import (
     reads_once,
     row_operand_maps,
 )
-from hlo2tx8.fusion.converted import is_made_as_loaded, is_read_by_product
+from hlo2tx8.fusion.converted import is_in_memory, is_made_as_loaded, is_read_by_product
 from hlo2tx8.fusion.epilogues import contraction_in, ends_product, why_no_epilogue
 from hlo2tx8.fusion.fitting_rows import first_of_too_many
 from hlo2tx8.fusion.index_truths import is_of_index
@@ -38,6 +38,7 @@ from hlo2tx8.fusion.products import SameRows
 from hlo2tx8.fusion.row_candidates import rows_of
 from hlo2tx8.fusion.sharing import are_alike, copies_are_cheaper, costs_of_copies, is_output_of, merge, why_no_output
 from hlo2tx8.fusion.siblings import merge_siblings
+from hlo2tx8.fusion.views import keeps_order
 from hlo2tx8.hlo.regions import captured
 from hlo2tx8.indexing import Dim, IndexingMap
 from hlo2tx8.notes import Decision, KeptApart, Name, What
@@ -134,7 +135,7 @@ class _CandidateWalk:
             self._copy_into(op, inside)
             if len(inside) < len(found):
                 self._start(op, [use for use in found if not _is_at_index(use)], "read as a whole", is_loop=True)
-        elif self._is_part_of_memory(op) and is_read_by_product(op, found):
+        elif (keeps_order(op) or self._is_part_of_memory(op)) and is_read_by_product(op, found):
             self._decide(What.JOINS, op, found[0].candidate.name, "read where it is", self.costs.saved(op, 1, 1))
             self._read_in_memory(op, found[0].candidate)
         elif self._is_part_of_memory(op) and (inside := self._readers_of_part(op, found)):
@@ -152,7 +153,9 @@ class _CandidateWalk:
     def _is_part_of_memory(self, op: Operation) -> bool:
         """Is an instruction a slice, in runs that are worth a transfer, of a tensor that is in memory anyway? Its readers may read
         that."""
-        if not is_box(op) or (isinstance(owner := op.operands[0].owner, Operation) and is_elemental(owner)):
+        if not is_box(op):
+            return False
+        if isinstance(owner := op.operands[0].owner, Operation) and is_elemental(owner) and not is_in_memory(op.operands[0]):
             return False
         return prod(shape_of(op.results[0])[-1:]) * self.costs.width(op.operands[0]) >= self.costs.rates.line_bytes
 

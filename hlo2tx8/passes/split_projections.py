@@ -9,10 +9,11 @@
 
 Queries, keys and values are written as one tensor by the product, and by heads by a kernel each; as products of their own they
 can be phases of one kernel with the attention that reads them, which loads parts of the weights from where they are. Between the
-product and the slices are moves, elementwise operations and what is added to rows; the weights are in memory.
+product and the slices are moves, elementwise operations and what is added to rows; the weights are in memory. Heads that have
+their queries, keys and values beside each other, [512, 12, 3, 64], have columns of their own in each part of the weights.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -40,11 +41,13 @@ MOST_STEPS = 24
 
 @dataclass(frozen=True)
 class _ColumnsAt:
-    """An instruction behind the product, and which dimension of its result the parts lie along: `unit` columns an index."""
+    """An instruction behind the product, and which dimension of its result the parts lie along: `unit` columns an index, of each of
+    `heads` that other dimensions count."""
 
     op: Operation
     dim: int
     unit: int
+    heads: int = 1
 
 
 @dataclass(frozen=True)
@@ -70,36 +73,41 @@ def _steps(dot: Operation) -> list[_ColumnsAt] | None:
     rank = len(shape_of(dot.operands[1]))
     if batch or len(added) != rank - 1 or not _is_in_memory(dot.operands[1]):
         return None
-    steps = [_ColumnsAt(dot, len(shape_of(result)) - 1, 1)]
-    while (reader := steps[-1].op.results[0].get_user_of_unique_use()) is not None:
-        step = _behind(reader, steps[-1])
-        if step is None:
-            return None
-        steps.append(step)
-    return steps if _are_parts(steps[-1]) else None
+    return _to_parts([_ColumnsAt(dot, len(shape_of(result)) - 1, 1)])
 
 
-def _behind(op: Operation, before: _ColumnsAt) -> _ColumnsAt | None:
-    """The step of an instruction that reads a step's result; None if its result has no such dimension."""
+def _to_parts(steps: list[_ColumnsAt]) -> list[_ColumnsAt] | None:
+    """The steps from the product to the parts, of which these are the first ones."""
+    reader = steps[-1].op.results[0].get_user_of_unique_use()
+    if reader is None:
+        return steps if _are_parts(steps[-1]) else None
+    ways = (_to_parts([*steps, step]) for step in _behind(reader, steps[-1]))
+    return next((way for way in ways if way is not None), None)
+
+
+def _behind(op: Operation, before: _ColumnsAt) -> Iterator[_ColumnsAt]:
+    """What the step of an instruction that reads a step's result may be: the dimensions along which parts may lie then."""
     value = before.op.results[0]
     if not has_spec(op.name) or len(op.results) != 1 or not is_row_major(tensor_type(op.results[0])):
-        return None
+        return
     if op.name == TRANSPOSE:
-        return _ColumnsAt(op, [*attributes_of(op)["permutation"]].index(before.dim), before.unit)
-    if op.name == RESHAPE:
+        yield _ColumnsAt(op, [*attributes_of(op)["permutation"]].index(before.dim), before.unit, before.heads)
+    elif op.name == RESHAPE:
         old, new = shape_of(value), shape_of(op.results[0])
-        place = next((d for d in range(len(new)) if prod(new[:d]) == prod(old[: before.dim]) and new[d] > 1), None)
-        if place is None or old[before.dim] % new[place]:
-            return None
-        return _ColumnsAt(op, place, before.unit * (old[before.dim] // new[place]))
-    is_elementwise = kind_of(op) is Kind.ELEMENTWISE and all(shape_of(v) == shape_of(op.results[0]) for v in op.operands)
-    if is_elementwise and all(other is value or _is_spread(other) for other in op.operands):
-        return _ColumnsAt(op, before.dim, before.unit)
-    return None
+        first = next((d for d in range(len(new)) if prod(new[:d]) == prod(old[: before.dim]) and new[d] > 1), len(new))
+        for place in range(first, len(new)):
+            outer, left = prod(new[first:place]), prod(new[first : place + 1])
+            if old[before.dim] % left:
+                break
+            yield _ColumnsAt(op, place, before.unit * (old[before.dim] // left), before.heads * outer)
+    elif kind_of(op) is Kind.ELEMENTWISE and all(_is_beside(other, value) for other in op.operands):
+        yield _ColumnsAt(op, before.dim, before.unit, before.heads)
 
 
-def _is_spread(value: SSAValue) -> bool:
-    """Is it a constant, or made by repeating something?"""
+def _is_beside(value: SSAValue, result: SSAValue) -> bool:
+    """Is it a result, or as large and a constant, or made by repeating something?"""
+    if value is result or shape_of(value) != shape_of(result):
+        return value is result
     return isinstance(value.owner, Operation) and value.owner.name in (*CONSTANTS, BROADCAST)
 
 
@@ -154,13 +162,15 @@ def _split(part: Operation, steps: Sequence[_ColumnsAt]) -> None:
     """Puts a product of its own in a part's place. Where the part is at one index of a dimension it goes without that."""
     bounds = _bounds(part, steps[-1].dim)
     assert bounds is not None
-    e, (first, end) = Expansion(part), (bound * steps[-1].unit for bound in bounds)
+    e, (first, end), heads = Expansion(part), (bound * steps[-1].unit for bound in bounds), steps[-1].heads
     dot = steps[0].op
     (free,) = set(range(len(shape_of(dot.operands[1])))) - {*numbers_of(attributes_of(dot))[3]}
-    made = e.same(dot, [dot.operands[0], _weights(e, dot.operands[1], free, first, end)], _type(e, steps[0], first, end))
+    weights = _weights(e, dot.operands[1], free, _HeadColumns(heads, first, end))
+    made = e.same(dot, [dot.operands[0], weights], _type(e, steps[0], heads, first, end))
     is_gone = False
     for before, step in pairwise(steps):
-        op, type_ = step.op, _type(e, step, first, end)
+        op, joined = step.op, heads // step.heads
+        type_ = _type(e, step, joined, first, end)
         is_gone |= op.name == RESHAPE and end - first == step.unit
         shape = type_.get_shape()
         left = shape[: step.dim] + shape[step.dim + 1 :] if is_gone else shape
@@ -170,39 +180,61 @@ def _split(part: Operation, steps: Sequence[_ColumnsAt]) -> None:
         elif op.name == RESHAPE:
             made = e.reshaped(made, left)
         else:
-            old, ends = before.op.results[0], (first // step.unit, end // step.unit)
-            operands = [made if v is old else e.reshaped(_part_of_rows(e, v, step.dim, *ends), left) for v in op.operands]
+            old, cut = before.op.results[0], _HeadColumns(joined, first // step.unit, end // step.unit)
+            operands = [made if v is old else e.reshaped(_part_of_rows(e, v, step.dim, cut), left) for v in op.operands]
             made = e.same(op, operands, e.like(op.results[0], left))
     e.replace(e.reshaped(made, shape_of(part.results[0])))
 
 
-def _type(e: Expansion, step: _ColumnsAt, first: int, end: int) -> TensorType[Attribute]:
+def _type(e: Expansion, step: _ColumnsAt, joined: int, first: int, end: int) -> TensorType[Attribute]:
+    """Of a part of a step's result, whose dimension has so many heads."""
     shape = list(shape_of(step.op.results[0]))
-    shape[step.dim] = (end - first) // step.unit
+    shape[step.dim] = joined * (end - first) // step.unit
     return e.like(step.op.results[0], shape)
 
 
-def _weights(e: Expansion, value: SSAValue, dim: int, first: int, end: int) -> SSAValue:
+def _weights(e: Expansion, value: SSAValue, dim: int, cut: "_HeadColumns") -> SSAValue:
     """Some columns of weights, which are converted behind that."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == CONVERT:
-        return e.converted(e.sliced(owner.operands[0], dim, first, end), tensor_type(value).element_type)
-    return e.sliced(value, dim, first, end)
+        return e.converted(cut.of(e, owner.operands[0], dim), tensor_type(value).element_type)
+    return cut.of(e, value, dim)
 
 
-def _part_of_rows(e: Expansion, value: SSAValue, dim: int, first: int, end: int) -> SSAValue:
-    """Indices `first` to `end` of a dimension of what is the same in all rows, or of a constant."""
+@dataclass(frozen=True)
+class _HeadColumns:
+    """Indices `first` to `end` of those that each of some heads has, one after the other."""
+
+    heads: int
+    first: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.heads * (self.end - self.first)
+
+    def of(self, e: Expansion, value: SSAValue, dim: int) -> SSAValue:
+        """The value with these indices of a dimension."""
+        shape = shape_of(value)
+        if self.heads == 1:
+            return e.sliced(value, dim, self.first, self.end)
+        apart = e.reshaped(value, (*shape[:dim], self.heads, shape[dim] // self.heads, *shape[dim + 1 :]))
+        return e.reshaped(e.sliced(apart, dim + 1, self.first, self.end), (*shape[:dim], self.size, *shape[dim + 1 :]))
+
+
+def _part_of_rows(e: Expansion, value: SSAValue, dim: int, cut: _HeadColumns) -> SSAValue:
+    """Some indices of a dimension of what is the same in all rows, or of a constant."""
     owner, shape = value.owner, list(shape_of(value))
-    if not isinstance(owner, Operation) or owner.name not in (BROADCAST, RESHAPE) or shape[dim] == end - first:
-        return e.sliced(value, dim, first, end)
+    if not isinstance(owner, Operation) or owner.name not in (BROADCAST, RESHAPE) or shape[dim] == cut.size:
+        return cut.of(e, value, dim)
     source = owner.operands[0]
     if owner.name == RESHAPE:
         if prod(shape) != shape[dim] or shape_of(source) != (shape[dim],):
-            return e.sliced(value, dim, first, end)
-        source, dims = _part_of_rows(e, source, 0, first, end), [dim]
+            return cut.of(e, value, dim)
+        source, dims = _part_of_rows(e, source, 0, cut), [dim]
     else:
         dims = [int(d) for d in attributes_of(owner)["broadcast_dimensions"]]
         if dim in dims and shape_of(source)[dims.index(dim)] > 1:
-            source = _part_of_rows(e, source, dims.index(dim), first, end)
-    shape[dim] = end - first
+            source = _part_of_rows(e, source, dims.index(dim), cut)
+    shape[dim] = cut.size
     return e.emit("broadcast_in_dim", [source], e.like(value, shape), broadcast_dimensions=int_array(dims))

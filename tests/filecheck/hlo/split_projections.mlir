@@ -60,3 +60,33 @@ func.func @others(%x: tensor<16x32xf32>, %w: tensor<32x64xf32>) -> (tensor<16x32
 }
 // CHECK-LABEL: func.func @others
 // CHECK:      "stablehlo.dot_general"(%x, %w) {{.*}} -> tensor<16x64xf32>
+
+// Each head has its queries, keys and values beside each other: a product has columns of all heads, and elements of the bias.
+func.func @parts_of_heads(%x: tensor<2x16x32xf32>, %w: tensor<32x96xf32>, %b: tensor<96xf32>) -> tensor<2x4x16x8xf32> {
+  %y = "stablehlo.dot_general"(%x, %w) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>">}> : (tensor<2x16x32xf32>, tensor<32x96xf32>) -> tensor<2x16x96xf32>
+  %row = "stablehlo.broadcast_in_dim"(%b) <{broadcast_dimensions = array<i64: 2>}> : (tensor<96xf32>) -> tensor<1x1x96xf32>
+  %rows = "stablehlo.broadcast_in_dim"(%row) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<1x1x96xf32>) -> tensor<2x16x96xf32>
+  %a = "stablehlo.add"(%y, %rows) : (tensor<2x16x96xf32>, tensor<2x16x96xf32>) -> tensor<2x16x96xf32>
+  %h = "stablehlo.reshape"(%a) : (tensor<2x16x96xf32>) -> tensor<2x16x4x3x8xf32>
+  %t = "stablehlo.transpose"(%h) <{permutation = array<i64: 3, 0, 2, 1, 4>}> : (tensor<2x16x4x3x8xf32>) -> tensor<3x2x4x16x8xf32>
+  %q1 = "stablehlo.slice"(%t) <{start_indices = array<i64: 0, 0, 0, 0, 0>, limit_indices = array<i64: 1, 2, 4, 16, 8>, strides = array<i64: 1, 1, 1, 1, 1>}> : (tensor<3x2x4x16x8xf32>) -> tensor<1x2x4x16x8xf32>
+  %k1 = "stablehlo.slice"(%t) <{start_indices = array<i64: 1, 0, 0, 0, 0>, limit_indices = array<i64: 2, 2, 4, 16, 8>, strides = array<i64: 1, 1, 1, 1, 1>}> : (tensor<3x2x4x16x8xf32>) -> tensor<1x2x4x16x8xf32>
+  %v1 = "stablehlo.slice"(%t) <{start_indices = array<i64: 2, 0, 0, 0, 0>, limit_indices = array<i64: 3, 2, 4, 16, 8>, strides = array<i64: 1, 1, 1, 1, 1>}> : (tensor<3x2x4x16x8xf32>) -> tensor<1x2x4x16x8xf32>
+  %q = "stablehlo.reshape"(%q1) : (tensor<1x2x4x16x8xf32>) -> tensor<2x4x16x8xf32>
+  %k = "stablehlo.reshape"(%k1) : (tensor<1x2x4x16x8xf32>) -> tensor<2x4x16x8xf32>
+  %v = "stablehlo.reshape"(%v1) : (tensor<1x2x4x16x8xf32>) -> tensor<2x4x16x8xf32>
+  %s = "stablehlo.dot_general"(%q, %k) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_batching_dimensions = [0, 1], rhs_batching_dimensions = [0, 1], lhs_contracting_dimensions = [3], rhs_contracting_dimensions = [3]>">}> : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x16x16xf32>
+  %o = "stablehlo.dot_general"(%s, %v) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_batching_dimensions = [0, 1], rhs_batching_dimensions = [0, 1], lhs_contracting_dimensions = [3], rhs_contracting_dimensions = [2]>">}> : (tensor<2x4x16x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x16x8xf32>
+  func.return %o : tensor<2x4x16x8xf32>
+}
+// CHECK-LABEL: func.func @parts_of_heads
+// CHECK:      %[[S:.*]] = "stablehlo.reshape"(%w) {{.*}} -> tensor<32x4x24xf32>
+// CHECK-NEXT: %[[C:.*]] = "stablehlo.slice"(%[[S]]) <{start_indices = array<i64: 0, 0, 0>, limit_indices = array<i64: 32, 4, 8>,
+// CHECK-NEXT: %[[W:.*]] = "stablehlo.reshape"(%[[C]]) {{.*}} -> tensor<32x32xf32>
+// CHECK-NEXT: %[[P:.*]] = "stablehlo.dot_general"(%x, %[[W]]) {{.*}} -> tensor<2x16x32xf32>
+// CHECK:      "stablehlo.slice"{{.*}} <{start_indices = array<i64: 0, 0>, limit_indices = array<i64: 4, 8>,
+// CHECK:      %[[A:.*]] = "stablehlo.add"(%[[P]],
+// CHECK-NEXT: %[[H:.*]] = "stablehlo.reshape"(%[[A]]) {{.*}} -> tensor<2x16x4x8xf32>
+// CHECK-NEXT: "stablehlo.transpose"(%[[H]]) <{permutation = array<i64: 0, 2, 1, 3>}> {{.*}} -> tensor<2x4x16x8xf32>
+// CHECK:      "stablehlo.slice"{{.*}} <{start_indices = array<i64: 0, 0, 8>, limit_indices = array<i64: 32, 4, 16>,
+// CHECK:      "stablehlo.slice"{{.*}} <{start_indices = array<i64: 0, 0, 16>, limit_indices = array<i64: 32, 4, 24>,
