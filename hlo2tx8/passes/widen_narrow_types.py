@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, ModuleOp, Signedness, TensorType
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, ModuleOp, Signedness, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -24,6 +24,7 @@ from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.hlo.types import bit_width, integer_limits, is_float, is_narrow_element, is_unsigned, numpy_dtype
+from hlo2tx8.passes.formats.floats_of_bytes import as_half
 from hlo2tx8.passes.formats.narrow_floats import float_to_single, from_bits, single_to_float, to_bits
 
 _OWN = ("hlo.to_bits", "hlo.from_bits", "stablehlo.select")
@@ -171,10 +172,13 @@ def _sign_extended(e: Expansion, value: SSAValue, width: int) -> SSAValue:
 def _convert(op: Operation) -> None:
     e = Expansion(op)
     source, target = _element(op.operands[0]), _element(op.results[0])
-    value = widened(e, op.operands[0])
     if source == target:
         e.replace(op.operands[0])
         return
+    if isinstance(target, BFloat16Type | Float16Type) and (half := as_half(e, op.operands[0])) is not None:
+        e.replace(e.converted(half, target))
+        return
+    value = widened(e, op.operands[0])
     wide = wide_element(target)
     own = _element(value)
     if is_narrow_element(target) and is_float(numpy_dtype(own)):

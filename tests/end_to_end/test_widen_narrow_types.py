@@ -51,6 +51,15 @@ def same_bits(found: np.ndarray, wanted: np.ndarray) -> None:
     np.testing.assert_array_equal(found[~nan].view(np.uint8), wanted[~nan].view(np.uint8))
 
 
+@pytest.mark.parametrize("half", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", FLOATS)
+def test_every_float_becomes_the_half_it_is(name: str, half: str) -> None:
+    x = every_value(name)
+    with np.errstate(over="ignore"):
+        wanted = x.astype(np.float32).astype(dtype(half))
+    same_bits(compile_source(unary("stablehlo.convert", name, half, x.size)).run(x), wanted)
+
+
 @pytest.mark.parametrize("name", FLOATS)
 def test_every_float_becomes_the_single_it_is(name: str) -> None:
     x = every_value(name)

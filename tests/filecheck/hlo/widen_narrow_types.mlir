@@ -32,3 +32,21 @@ func.func @main(%a: tensor<4xi4>) -> tensor<4xi4> {
 // CHECK-NEXT:   "stablehlo.negate"(%[[X]]) : (tensor<4xi8>) -> tensor<4xi8>
 // CHECK:        %[[LOW:.*]] = "stablehlo.and"
 // CHECK-NEXT:   "hlo.from_bits"(%[[LOW]]) : (tensor<4xui8>) -> tensor<4xi4>
+
+// -----
+
+// A byte is converted as a number, and its bits are moved by a product.
+func.func @to_half(%a: tensor<4xf8E4M3FN>, %b: tensor<4xf8E5M2>) -> (tensor<4xbf16>, tensor<4xf16>) {
+  %0 = "stablehlo.convert"(%a) : (tensor<4xf8E4M3FN>) -> tensor<4xbf16>
+  %1 = "stablehlo.convert"(%b) : (tensor<4xf8E5M2>) -> tensor<4xf16>
+  func.return %0, %1 : tensor<4xbf16>, tensor<4xf16>
+}
+// CHECK:      func.func @to_half
+// CHECK-NEXT:   %[[B:.*]] = "hlo.to_bits"
+// CHECK-NEXT:   %[[I:.*]] = "stablehlo.bitcast_convert"(%[[B]]) : (tensor<4xui8>) -> tensor<4xi8>
+// CHECK-NEXT:   "stablehlo.convert"(%[[I]]) : (tensor<4xi8>) -> tensor<4xbf16>
+// CHECK:        "stablehlo.and"{{.*}} -> tensor<4xi16>
+// CHECK-NEXT:   "stablehlo.bitcast_convert"{{.*}} -> tensor<4xbf16>
+// CHECK:        %[[Y:.*]] = "stablehlo.add"{{.*}} -> tensor<4xbf16>
+// CHECK:        %[[H:.*]] = "stablehlo.bitcast_convert"{{.*}} : (tensor<4xi16>) -> tensor<4xf16>
+// CHECK-NEXT:   func.return %[[Y]], %[[H]]
