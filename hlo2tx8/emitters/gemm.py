@@ -285,7 +285,7 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     results = sum(_width_bytes(tensor_type(root).element_type) for root in function.roots)
     size = prod(shape_of(function.roots[0]))
     made = [[made_from(value) for value in dot.operands] for dot in dots]
-    of_operands = {op for own in made for each in own for op in each.steps}
+    of_operands = {op for own in made for each in own for op in (*each.steps, *each.others)}
     arithmetic = [op for op in function.instructions if kind_of(op) is Kind.ELEMENTWISE and op not in of_operands]
     around = [op for op in arithmetic if prod(shape_of(op.results[0])) == size]
     read = {value: _width_bytes(tensor_type(value).element_type) for op in around for value in op.operands}

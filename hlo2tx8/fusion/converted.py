@@ -19,7 +19,7 @@ from hlo2tx8.fusion.views import READ_AT, SLICE, keeps_order, shows_elements
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.partitioner.contraction import added_dimensions, is_dot, why_not_on_engine
-from hlo2tx8.partitioner.instruction import is_splat_constant, shape_of, tensor_type
+from hlo2tx8.partitioner.instruction import shape_of, tensor_type
 from hlo2tx8.partitioner.made_from import MadeFrom, made_from
 from hlo2tx8.schedule.costs import Costs, is_in_vectors, size_bytes
 
@@ -32,8 +32,6 @@ MOVED = 2
 def is_made_as_loaded(op: Operation, found: Sequence[CandidateUse], costs: Costs) -> bool:
     """Does an instruction make what one product reads, or repeat a factor of that, which the product does as it loads it?"""
     if not found or any(use.candidate is not found[0].candidate for use in found):
-        return False
-    if not is_splat_constant(op) and not op.results[0].has_one_use():
         return False
     candidate = found[0].candidate
     for dot in (user for user in candidate.members if is_dot(user)):

@@ -22,6 +22,9 @@ from hlo2tx8.partitioner.instruction import is_splat_constant, shape_of, tensor_
 
 CONVERT, RESHAPE, BROADCAST = (f"stablehlo.{name}" for name in ("convert", "reshape", "broadcast_in_dim"))
 ARITHMETIC = tuple(f"stablehlo.{name}" for name in ("add", "subtract", "multiply", "divide", "maximum", "minimum"))
+MOVES = ("hlo.to_bits", "stablehlo.bitcast_convert")
+"""What gives the same bits another type."""
+BITS = tuple(f"stablehlo.{name}" for name in ("and", "or", "xor"))
 INTEGER_BITS, FLOAT_BITS = (8, 16), (16, 32)
 """Of what the vector engine converts."""
 
@@ -42,7 +45,7 @@ class MadeFrom:
     @property
     def passes(self) -> float:
         """Vector instructions for each element behind the first conversion, as many as there would be on what is multiplied."""
-        computed = [_width_bytes(op.results[0]) for op in self.steps if op.name != RESHAPE][:-1]
+        computed = [_width_bytes(op.results[0]) for op in self.steps if op.name not in (RESHAPE, *MOVES)][:-1]
         return sum(computed) / _width_bytes(self.steps[0].results[0]) if computed else 0.0
 
     def run(self, dim: int) -> int | None:
@@ -62,31 +65,54 @@ def made_from(value: SSAValue) -> MadeFrom:
     """What a value is made of by conversions, arithmetic with what is repeated, and other shapes: of itself if by none."""
     steps, others = list[Operation](), list[Operation]()
     source, end = value, (0, 0)
-    while (not steps or value.has_one_use()) and (step := _step(value)) is not None:
-        op, value, more = step
-        steps.append(op)
+    readers = 1
+    while (not steps or len(list(value.uses)) == readers) and (step := _step(value)) is not None:
+        ops, value, more = step
+        steps += ops
         others += more
-        if op.name == CONVERT:
+        readers = 1 + (len(ops) > 1)
+        if ops[-1].name in (CONVERT, *MOVES):
             source, end = value, (len(steps), len(others))
     return MadeFrom(source, tuple(steps[: end[0]]), tuple(others[: end[1]]))
 
 
-def _step(value: SSAValue) -> tuple[Operation, SSAValue, Sequence[Operation]] | None:
-    """What makes a value, of which one, and what gives it the others."""
+def _step(value: SSAValue) -> tuple[Sequence[Operation], SSAValue, Sequence[Operation]] | None:
+    """What makes a value, of which one, and what gives it the others. A sum of a value and what is made of it is one step."""
     op = value.owner
     if not isinstance(op, Operation) or not has_spec(op.name) or not is_row_major(tensor_type(value)):
         return None
-    if op.name == CONVERT:
-        return (op, op.operands[0], ()) if _is_converted_by_vectors(op.operands[0]) and _is_of_vectors(value) else None
-    if op.name == RESHAPE:
-        return op, op.operands[0], ()
+    if op.name in (RESHAPE, *MOVES) or (op.name == CONVERT and _is_converted_by_vectors(op)):
+        return [op], op.operands[0], ()
+    if op.name in BITS and bit_width(numpy_dtype(tensor_type(value).element_type)) in INTEGER_BITS:
+        constants = [number for number in (0, 1) if is_splat(op.operands[number])]
+        return ([op], op.operands[1 - constants[0]], _repeated(op.operands[constants[0]]) or ()) if len(constants) == 1 else None
     if op.name not in ARITHMETIC or not _is_of_vectors(value):
         return None
     for number in (0, 1):
         found = _repeated(op.operands[1 - number])
         if found is not None and _repeated(op.operands[number]) is None:
-            return op, op.operands[number], found
-    return None
+            return [op], op.operands[number], found
+    return _sum_with_own(op)
+
+
+def _sum_with_own(op: Operation) -> tuple[Sequence[Operation], SSAValue, Sequence[Operation]] | None:
+    """The step of a value plus what arithmetic with numbers makes of it."""
+    first, value = op.operands
+    ops, others = [op], list[Operation]()
+    while value is not first and isinstance(own := value.owner, Operation) and own.name in ARITHMETIC and value.has_one_use():
+        found = _repeated(own.operands[1])
+        if found is None:
+            return None
+        ops.append(own)
+        others += found
+        value = own.operands[0]
+    return (ops, first, others) if value is first and len(ops) > 1 else None
+
+
+def is_splat(value: SSAValue) -> bool:
+    """Is it one number, repeated?"""
+    found = _repeated(value)
+    return bool(found) and is_splat_constant(found[-1])
 
 
 def _repeated(value: SSAValue) -> Sequence[Operation] | None:
@@ -105,12 +131,13 @@ def _is_of_vectors(value: SSAValue) -> bool:
     return is_float(dtype) and bit_width(dtype) in FLOAT_BITS
 
 
-def _is_converted_by_vectors(value: SSAValue) -> bool:
-    """Are elements of a type that the vector engine makes floats of?"""
-    dtype = numpy_dtype(tensor_type(value).element_type)
-    if is_integer(dtype):
-        return bit_width(dtype) in INTEGER_BITS and not is_unsigned(dtype)
-    return is_float(dtype) and bit_width(dtype) in FLOAT_BITS
+def _is_converted_by_vectors(op: Operation) -> bool:
+    """Are elements of a type that the vector engine makes floats of, or floats of which it makes integers?"""
+    source, made = (numpy_dtype(tensor_type(value).element_type) for value in (op.operands[0], op.results[0]))
+    integer = made if is_integer(made) else source
+    if is_integer(integer) and (bit_width(integer) not in INTEGER_BITS or is_unsigned(integer)):
+        return False
+    return all(bit_width(own) in FLOAT_BITS for own in (source, made) if is_float(own)) and (is_float(source) or is_float(made))
 
 
 def _width_bytes(value: SSAValue) -> int:

@@ -178,6 +178,13 @@ def _convert(op: Operation) -> None:
     if isinstance(target, BFloat16Type | Float16Type) and (half := as_half(e, op.operands[0])) is not None:
         e.replace(e.converted(half, target))
         return
+    if (
+        isinstance(target, BFloat16Type | Float16Type | Float32Type)
+        and not is_float(numpy_dtype(source))
+        and _is_narrow(op.operands[0].type)
+    ):
+        e.replace(_as_float(e, op.operands[0], target))
+        return
     value = widened(e, op.operands[0])
     wide = wide_element(target)
     own = _element(value)
@@ -189,6 +196,18 @@ def _convert(op: Operation) -> None:
     if own != wide:
         value = e.emit("convert", [value], TensorType(wide, as_tensor(value.type).get_shape()))
     _replace(e, [value])
+
+
+def _as_float(e: Expansion, value: SSAValue, target: Attribute) -> SSAValue:
+    """Integers of few bits as floats: the vector engine converts what they are more than the least one."""
+    dtype, byte = numpy_dtype(_element(value)), to_bits(e, value)
+    width, type_ = bit_width(dtype), TensorType(target, as_tensor(value.type).get_shape())
+    kept = e.emit("and", [byte, e.splat((1 << width) - 1, as_tensor(byte.type))], byte.type)
+    if not is_unsigned(dtype):
+        kept = e.emit("xor", [kept, e.splat(1 << (width - 1), as_tensor(byte.type))], byte.type)
+    signed = e.emit("bitcast_convert", [kept], TensorType(IntegerType(8), type_.get_shape()))
+    number = e.converted(signed, target)
+    return number if is_unsigned(dtype) else e.emit("subtract", [number, e.splat(1 << (width - 1), type_)], type_)
 
 
 def _clamped(e: Expansion, value: SSAValue, target: Attribute) -> SSAValue:

@@ -58,6 +58,7 @@ FILES = {
     "partitioner/contraction.py": "dot has no dimension numbers",
     "partitioner/instruction.py": "constants; bitcast_convert may change the number of elements",
     "partitioner/equal_ops.py": "random numbers and constants, whose equality is another matter",
+    "partitioner/made_from.py": "what the vector engine does with what it has loaded",
     "partitioner/moves.py": "the moves that have an inverse",
     "runtime/levels.py": "constants are values",
     "schedule/accesses.py": "iota is the number of an element; pad reads for a part of its result",

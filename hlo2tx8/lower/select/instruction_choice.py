@@ -82,7 +82,8 @@ def _binary(s: Selector, name: str, a: Operand, b: Operand, fmt: Format) -> SSAV
         if isinstance(b, PerChannel) and isinstance(a, SSAValue):
             return s.apply_per_channel(CT_PER_CHANNEL[name], a, b.buffer, fmt)
         return _emit(s, vector_form, fmt, fmt, a=s.buffer(a), b=s.buffer(b))
-    if name in CT_BITS and fmt is Format.PRED and any(map(_is_of_vectors, (a, b))):
+    is_of_vectors = s.is_side if fmt.bytes == 1 and fmt is not Format.PRED else any(map(_is_of_vectors, (a, b)))
+    if name in CT_BITS and fmt in (Format.PRED, Format.INT8, Format.UINT8, Format.INT16) and is_of_vectors:
         return _bits(s, CT_BITS[name], s.buffer(a), s.buffer(b), fmt)
     if name not in KC_BINARY:
         raise CompileError("E3201", f"no instruction computes {name} in {fmt.name}")

@@ -61,7 +61,6 @@ class BoxSelector(Selector):
     sums_of_16_bits: dict[Operation, NarrowSum] = field(default_factory=dict[Operation, NarrowSum])
     places: dict[Operation, PlaceOfExtreme] = field(default_factory=dict[Operation, PlaceOfExtreme])
     units: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    is_side: bool = False
 
     def take_units(self) -> None:
         """Reads what whole blocks of columns have once as that, where this is the side of a contraction."""

@@ -62,6 +62,8 @@ class Selector(ABC):
         default_factory=dict[Block | None, list[tuple[VecDotOp, int, Side]]]
     )
 
+    is_side: bool = False
+
     @abstractmethod
     def select(self, block: Block) -> None:
         """Selects all operations of a block."""
