@@ -6,7 +6,7 @@
 What may grow are slots, places in them, and constants of address arithmetic.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -63,17 +63,26 @@ def equal_runs(made: Assembled, num_slots: int) -> tuple[list[EqualRuns], list[i
     """The longest ones, in order, of which none overlap; and the slots in the order in which their numbers have to be for that."""
     blocks = _blocks(made.records, [launch.first for launch in made.launches])
     found, order = _Finder(made), [*range(num_slots)]
-    as_they_are = [runs for cuts in blocks for runs in found.of_block(cuts)]
+    as_they_are = _apart(runs for cuts in blocks for runs in found.of_block(cuts))
     chains = SlotChains()
     for cuts in blocks:
         chains = found.chained(cuts, chains)
     if chains.beside:
         order = chains.order(num_slots)
         found.renumber(order)
-        anew = [runs for cuts in blocks for runs in found.of_block(cuts)]
+        anew = _apart(runs for cuts in blocks for runs in found.of_block(cuts))
         if sum(runs.saved for runs in anew) > sum(runs.saved for runs in as_they_are):
-            return sorted(anew), order
-    return sorted(as_they_are), [*range(num_slots)]
+            return anew, order
+    return as_they_are, [*range(num_slots)]
+
+
+def _apart(found: Iterable[EqualRuns]) -> list[EqualRuns]:
+    """In order, those that save most of runs that overlap: where a launch holds a loop, there may be equal runs in that too."""
+    taken: list[EqualRuns] = []
+    for runs in sorted(found, key=lambda runs: -runs.saved):
+        if all(runs.first >= other.end or other.first >= runs.end for other in taken):
+            taken.append(runs)
+    return sorted(taken)
 
 
 def _blocks(records: Sequence[Record], launches: Sequence[int]) -> list[list[int]]:
@@ -143,20 +152,19 @@ class _Finder:
 
     def chained(self, cuts: Sequence[int], chains: SlotChains) -> SlotChains:
         """Chains with what lets equal runs in a block be loops, those first that save most."""
-        candidates = sorted(_candidates(self.launches_of(cuts), np.array(cuts)), key=lambda runs: -runs.saved)
-        while candidates:
+        ways = _Ways.of(self.launches_of(cuts), np.array(cuts))
+        while True:
             best: tuple[EqualRuns, SlotChains] | None = None
-            for runs in candidates[:MOST_TRIED]:
+            for runs in ways.best():
                 if best is not None and runs.saved <= best[0].saved:
                     break
                 found = self.with_slots(runs, chains)
                 if found is not None and (best is None or found[0].saved > best[0].saved):
                     best = found
             if best is None:
-                break
+                return chains
             taken, chains = best
-            candidates = [runs for runs in candidates if runs.first >= taken.end or taken.first >= runs.end]
-        return chains
+            ways = ways.without(taken)
 
     def with_slots(self, runs: EqualRuns, chains: SlotChains) -> tuple[EqualRuns, SlotChains] | None:
         """Chains also with the slots of runs, without some of the first and the last ones; None if few are left."""
@@ -197,7 +205,7 @@ class _Finder:
     def longest(self, launches: Numbers, cuts: Numbers) -> EqualRuns | None:
         """The runs that save most; None if they save little."""
         best: EqualRuns | None = None
-        for runs in sorted(_candidates(launches, cuts), key=lambda runs: -runs.saved)[:MOST_TRIED]:
+        for runs in _Ways.of(launches, cuts).best():
             if best is not None and runs.saved <= best.saved:
                 break
             steady = self.steady(runs)
@@ -217,18 +225,42 @@ class _Finder:
         return runs._replace(first=runs.first + start * runs.size, turns=end - start + 2)
 
 
-def _candidates(launches: Numbers, cuts: Numbers) -> Iterator[EqualRuns]:
-    """All ways to divide launches that are equal into runs, where numbers are not looked at."""
-    for period in range(1, min(MOST_LAUNCHES, len(launches) // LEAST_RUNS) + 1):
-        is_equal = launches[period:] == launches[:-period]
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], is_equal, [False]]).astype(np.int8)))
-        for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-            count = (end - start) // period + 1
-            for first in range(start, end - (count - 1) * period + 1) if count >= LEAST_RUNS else ():
-                inner = cuts[first : first + period + 1] - cuts[first]
-                runs = EqualRuns(int(cuts[first]), int(inner[-1]), count, tuple(inner[:-1].tolist()))
-                if runs.saved >= LEAST_SAVED:
-                    yield runs
+@dataclass(frozen=True)
+class _Ways:
+    """Ways to divide launches that begin at `cuts` into equal runs, where numbers are not looked at, those first that save most.
+    `ways` are [way, launch that begins the first run, launches of a run, runs]; of all launches there are some ten thousands."""
+
+    cuts: Numbers
+    ways: Numbers
+
+    @staticmethod
+    def of(launches: Numbers, cuts: Numbers) -> "_Ways":
+        """All that there are of launches with these numbers."""
+        found = [np.zeros((0, 3), np.int64)]
+        for period in range(1, min(MOST_LAUNCHES, len(launches) // LEAST_RUNS) + 1):
+            is_equal = launches[period:] == launches[:-period]
+            edges = np.flatnonzero(np.diff(np.concatenate([[False], is_equal, [False]]).astype(np.int8)))
+            for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+                count = (end - start) // period + 1
+                if count >= LEAST_RUNS:
+                    own = np.full((end - start + 1 - (count - 1) * period, 3), (0, period, count), np.int64)
+                    own[:, 0] = np.arange(start, start + len(own))
+                    found.append(own)
+        ways = np.concatenate(found)
+        saved = (cuts[ways[:, 0] + ways[:, 1]] - cuts[ways[:, 0]]) * (ways[:, 2] - 1)
+        order = np.argsort(-saved, kind="stable")
+        return _Ways(cuts, ways[order[saved[order] >= LEAST_SAVED]])
+
+    def best(self) -> Iterator[EqualRuns]:
+        """The first few."""
+        for first, period, count in self.ways[:MOST_TRIED].tolist():
+            inner = self.cuts[first : first + period + 1] - self.cuts[first]
+            yield EqualRuns(int(self.cuts[first]), int(inner[-1]), count, tuple(inner[:-1].tolist()))
+
+    def without(self, taken: EqualRuns) -> "_Ways":
+        """Those of which no launch is in some runs."""
+        firsts, ends = self.ways[:, 0], self.ways[:, 0] + self.ways[:, 1] * self.ways[:, 2]
+        return _Ways(self.cuts, self.ways[(self.cuts[firsts] >= taken.end) | (self.cuts[ends] <= taken.first)])
 
 
 def _without_growing(record: Record) -> tuple[object, ...]:

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from hlo2tx8.device.isa.encoding import NUM_REGISTERS, Operand, Record, Register
-from hlo2tx8.device.isa.kc_control import KcAffine, KcEnd, KcLoop
+from hlo2tx8.device.isa.kc_control import KcAffine, KcCall, KcEnd, KcLoop
 from hlo2tx8.device.isa.lsu import Wdma
 from hlo2tx8.device.program import Buffer, Slot
 from hlo2tx8.link.assemble import Assembled
 from hlo2tx8.link.equal_runs import LEAST_RUNS, EqualRuns, equal_runs, growing_fields
-from hlo2tx8.link.records import renumber
+from hlo2tx8.link.records import renumber, written_by
 from hlo2tx8.link.seams import registers_of
 
 ALWAYS_SET = (0, 1)
@@ -45,8 +45,19 @@ def reroll(made: Assembled, slots: Sequence[Slot]) -> tuple[Assembled, Sequence[
         numbers = {slot: number for number, slot in enumerate(order)}
         made = replace(made, records=[renumber(record, numbers) for record in made.records])
         slots = [slots[slot] for slot in order]
-    loops = [loop for runs in found if (loop := _loop(made.records, runs, free)) is not None]
-    return _with_loops(made, loops), slots
+    return _with_loops(made, _loops(made.records, found, free)), slots
+
+
+def _loops(records: Sequence[Record], found: Sequence[EqualRuns], free: Sequence[int]) -> list["_Loop"]:
+    """Functions come before what calls them: a loop around calls has no register of those in front of it."""
+    loops, taken = list[_Loop](), set[int]()
+    for runs in found:
+        has_calls = any(record.kind is KcCall for record in records[runs.first : runs.first + runs.size])
+        loop = _loop(records, runs, [number for number in free if not has_calls or number not in taken])
+        if loop is not None:
+            loops.append(loop)
+            taken |= written_by([loop.begin, *(record for new, count in loop.launches.values() for record in new[:count])])
+    return loops
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,8 @@ class _Loop:
 
 def _loop(records: Sequence[Record], runs: EqualRuns, free: Sequence[int]) -> _Loop | None:
     """None if there are too few registers."""
+    if not free:
+        return None
     first, second = (records[runs.first + k * runs.size : runs.first + (k + 1) * runs.size] for k in (0, 1))
     grows = [_growing(a, b) for a, b in zip(first, second, strict=True)]
     counter, *others = free

@@ -10,7 +10,7 @@ from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.ct_arith import CtAddVV
 from hlo2tx8.device.isa.encoding import NUM_REGISTERS, Record, Register, encode_records
-from hlo2tx8.device.isa.kc_control import KcAffine, KcEnd, KcExit, KcLoop, KcWait
+from hlo2tx8.device.isa.kc_control import KcAffine, KcCall, KcEnd, KcExit, KcFunction, KcLoop, KcReturn, KcWait
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.program import Buffer, BufferUse, Launch, Program, Slot, SlotKind
 from hlo2tx8.link.assemble import Assembled
@@ -154,6 +154,39 @@ def test_an_exit_stays_in_its_loop():
     flat.uses, flat.buffers = [], []
     made, _ = reroll(flat, slots_of(5))
     assert made is flat
+
+
+def test_equal_runs_inside_of_equal_runs():
+    """Each run begins with a loop around equal launches: one of the two becomes a loop."""
+    begin, end = Record(KcLoop, {"rd": 2, "lo": 0, "hi": 2, "step": 1}), Record(KcEnd)
+    records, firsts = list[Record](), list[int]()
+    for _ in range(4):
+        firsts.append(len(records))
+        records += [*launch(0, 1, 0), begin]
+        for n in range(4):
+            firsts.append(len(records))
+            records += launch(0, 1 + n, 0)
+        records.append(end)
+    flat = Assembled(1, records, [], [], [Launch("add", "", first) for first in firsts])
+    made, order = reroll(flat, slots_of(5))
+    assert len(made.records) < len(records) / 3
+    assert [a.tolist() for a in run(made, order)] == [a.tolist() for a in run(flat, slots_of(5))]
+
+
+def test_a_loop_around_calls_of_a_function_with_a_loop():
+    """They have registers of their own: weights are read behind calls too, and some after the loop that is called."""
+    own = [launch(0, 1 + n, 0) for n in range(4)]
+    function = [Record(KcFunction, {"number": 0}), *(record for each in own for record in each), Record(KcReturn)]
+    firsts = [1 + n * len(own[0]) for n in range(4)]
+    records = function
+    for n in range(4):
+        for w, more in ((5 + n, []), (9 + 2 * n, [WAIT])):
+            firsts.append(len(records))
+            records = [*records, *launch(0, w, 0), *more, Record(KcCall, {"number": 0})]
+    flat = Assembled(1, records, [], [], [Launch("add", "", first) for first in firsts])
+    made, order = reroll(flat, slots_of(17))
+    assert len(made.records) < len(records) / 3
+    assert [a.tolist() for a in run(made, order)] == [a.tolist() for a in run(flat, slots_of(17))]
 
 
 def test_buffers_of_one_operand_are_one():
