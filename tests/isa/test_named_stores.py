@@ -4,6 +4,7 @@ Tile 0 loads from a slot; the tiles meet; tile 1 stores to the same slot, whose 
 stores what it has loaded.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -124,6 +125,17 @@ def test_a_slot_that_a_function_is_called_with(threads: int):
     call = Record(KcCall, {"number": 0})
     records = [*function, *on_tile(0, load), *MEET, affine(SLOT, 2), call, affine(SLOT, TARGET), call, *on_tile(0, give), *MEET]
     check(records, TARGET, threads)
+
+
+def test_many_stores_by_one_register():
+    """What their slots are takes no walk back from each: that took a minute."""
+    code, origins = encode_records(
+        [affine(SLOT, TARGET), *[Record(Wdma, {**IN_REGISTER.fields, "count": 1}, Format.INT32)] * 100_000]
+    )
+    slots = tuple(Slot(SlotKind.OUTPUT, n, "int32", (1,), 4) for n in range(6))
+    start = time.monotonic()
+    native.run(Program(code, slots, (), origins, CHIP.spm_bytes), [np.zeros(4, np.uint8) for _ in slots], CHIP, 1)
+    assert time.monotonic() - start < 15
 
 
 def check(records: Sequence[Record], source: int, threads: int) -> None:

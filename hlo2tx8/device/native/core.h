@@ -81,6 +81,7 @@ struct step {
     int bytes, bytes2;
     int is_directed; /* are exact results rounded in another way than to nearest even? */
     i64 partner;
+    u64 written; /* set of registers that are written on every way to it */
     int chain; /* records from here on that a chain may take, this one included; 0 if none starts here */
     union {
         unary_kernel unary;

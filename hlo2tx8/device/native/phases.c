@@ -22,6 +22,7 @@ struct walk {
     const struct machine *machine;
     struct phases *phases;
     i64 *open, num_open, visits;
+    u64 named; /* set of registers whose slots the phase has */
     i32 *seen; /* of each record the last phase, from 1, that it was found in */
 };
 
@@ -40,8 +41,11 @@ static void add_store(struct walk *w, i64 phase, i64 at) {
     const u64 *const record = w->machine->code + at * RECORD_WORDS;
     if (!(record[1] >> WDMA__SLOT & 1)) return add_slot(w, phase, (i64)record[HEADER_WORDS + WDMA__SLOT]);
     const u8 *const set = stored_slots(w->machine, at);
+    const u64 register_bit = UINT64_C(1) << record[HEADER_WORDS + WDMA__SLOT];
     if (!set) w->phases->flags[phase] |= PHASE_UNKNOWN;
-    for (i64 slot = 0; set && slot < w->machine->num_slots; slot++)
+    if (!set || w->named & register_bit) return;
+    w->named |= register_bit;
+    for (i64 slot = 0; slot < w->machine->num_slots; slot++)
         if (set[slot]) add_slot(w, phase, slot);
 }
 
@@ -71,7 +75,7 @@ static i64 step_on(struct walk *w, i64 phase, i64 at) {
 /* Walks through a phase that begins at a record: first for what it does itself, then, with `is_next`, for what those behind it do. */
 static void walk_phase(struct walk *w, i64 phase, i64 first, int is_next) {
     struct phases *const p = w->phases;
-    w->num_open = 0;
+    w->num_open = 0, w->named = 0;
     visit(w, phase, first);
     while (w->num_open) {
         const i64 next = step_on(w, phase, w->open[--w->num_open]);

@@ -15,14 +15,16 @@ static void mark(const struct machine *m, u8 *set, i64 slot) {
     if (slot >= 0 && slot < m->num_slots) set[slot] = 1;
 }
 
-/* Is a value other than 0 put into a register on every way to a record? Blocks that end before it may be passed by. */
-static int is_set_before(const struct machine *m, i64 at, u64 number) {
-    while (--at >= 0) {
-        const struct step *const s = m->steps + at;
-        if (s->form == FORM_END || s->opcode == OP_KC_END_IF || s->form == FORM_RETURN) at = s->partner;
-        else if (writes_register(s) && m->code[at * RECORD_WORDS + HEADER_WORDS] == number) return 1;
+/* Finds for each record which registers are written on every way to it. Blocks that end before it may be passed by. */
+static void find_written(struct machine *m) {
+    u64 written = 0;
+    for (i64 i = 0; i < m->num_records; i++) {
+        struct step *const s = m->steps + i;
+        const u64 number = m->code[i * RECORD_WORDS + HEADER_WORDS];
+        s->written = written;
+        if (s->form == FORM_END || s->opcode == OP_KC_END_IF || s->form == FORM_RETURN) written = m->steps[s->partner].written;
+        else if (writes_register(s) && number < NUM_REGISTERS) written |= UINT64_C(1) << number;
     }
-    return 0;
 }
 
 /* Marks `start` and what is `factor` times a register more, which is 0 or what loops count to in it; 0 if others write it. */
@@ -73,19 +75,22 @@ static void find_named(struct machine *m) {
 
 const u8 *stored_slots(const struct machine *m, i64 at) {
     const u64 number = m->code[at * RECORD_WORDS + HEADER_WORDS + WDMA__SLOT];
-    return m->is_named >> number & 1 && is_set_before(m, at, number) ? m->named + number * (u64)m->num_slots : NULL;
+    return m->is_named & m->steps[at].written & UINT64_C(1) << number ? m->named + number * (u64)m->num_slots : NULL;
 }
 
 void find_stores(struct machine *m) {
+    u64 names = 0; /* set of registers of whose slots it is known */
+    int is_unknown = 0;
+    find_written(m);
     find_named(m);
     for (i64 i = 0; i < m->num_records; i++) {
         const u64 *const record = m->code + i * RECORD_WORDS;
         if (m->steps[i].form != FORM_WDMA) continue;
-        if (!(record[1] >> WDMA__SLOT & 1)) {
-            mark(m, m->stores, (i64)record[HEADER_WORDS + WDMA__SLOT]);
-            continue;
-        }
-        const u8 *const set = stored_slots(m, i);
-        for (i64 slot = 0; slot < m->num_slots; slot++) m->stores[slot] |= set ? set[slot] : 1;
+        if (!(record[1] >> WDMA__SLOT & 1)) mark(m, m->stores, (i64)record[HEADER_WORDS + WDMA__SLOT]);
+        else if (stored_slots(m, i)) names |= UINT64_C(1) << record[HEADER_WORDS + WDMA__SLOT];
+        else is_unknown = 1;
     }
+    for (u64 number = 0; number < NUM_REGISTERS; number++)
+        for (i64 slot = 0; names >> number & 1 && slot < m->num_slots; slot++) m->stores[slot] |= m->named[number * (u64)m->num_slots + (u64)slot];
+    if (is_unknown) memset(m->stores, 1, (size_t)m->num_slots);
 }
