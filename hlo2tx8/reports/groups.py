@@ -1,24 +1,25 @@
 """A program's groups, what the chip runs one after the other: time and bounds, bytes by array, what stays in SPM."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hlo2tx8.device.isa import BY_OPCODE
-from hlo2tx8.device.isa.encoding import Record, Register
-from hlo2tx8.device.isa.fields import Engine, Role
+from hlo2tx8.device.isa.encoding import Record
+from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.program import Program, SlotKind
 from hlo2tx8.device.timing import Report
 from hlo2tx8.reports.graph import FusedGraph
 from hlo2tx8.reports.shown import Shown
+from hlo2tx8.runtime.named_slots import named_slots
 from hlo2tx8.runtime.profile import Profile
 
 
 @dataclass
 class Moved:
     """Bytes a group reads and writes in DDR, by kind of array; `rereads` are those it reads of an array beyond its size, `unnamed`
-    those of arrays that a register names.
+    those of arrays that a register names of which nothing is known.
     """
 
     read: dict[str, int]
@@ -39,25 +40,22 @@ def group_of_records(profile: Profile, num_records: int) -> np.ndarray:
 def moved_by(program: Program, records: Sequence[Record], report: Report, group_of: np.ndarray, num: int) -> list[Moved]:
     """What each group moves."""
     found = [Moved({}, {}) for _ in range(num)]
-    transfers = [kind.OPCODE for kind in BY_OPCODE.values() if kind.ENGINE in (Engine.RDMA, Engine.WDMA)]
-    of_slot: list[dict[int, int]] = [{} for _ in range(num)]
-    numbers: list[int] = np.flatnonzero(np.isin(program.code[:, 0] & np.uint64(0xFFFF), transfers)).tolist()
-    for number in numbers:
+    of_slot: list[dict[int, float]] = [{} for _ in range(num)]
+    for number, slots in named_slots(records):
         record, size, group = records[number], report.records[number].bytes, int(group_of[number])
         if not size or group < 0:
             continue
         own, is_read = found[group], record.kind.ENGINE is Engine.RDMA
-        slot = record.fields[next(f.name for f in record.kind.FIELDS if f.role is Role.SLOT)]
-        kind = SlotKind.SCRATCH.value if isinstance(slot, Register) else program.slots[int(slot)].kind.value
         into = own.read if is_read else own.written
-        into[kind] = into.get(kind, 0) + size
-        if isinstance(slot, Register):
+        kinds = Counter(program.slots[slot].kind for slot in slots) or Counter([SlotKind.SCRATCH])
+        for kind, times in kinds.items():
+            into[kind.value] = into.get(kind.value, 0) + round(size * times / kinds.total())
+        if not slots:
             own.unnamed += size
-        elif is_read:
-            slots = of_slot[group]
-            slots[int(slot)] = slots.get(int(slot), 0) + size
+        for slot in slots if is_read else ():
+            of_slot[group][slot] = of_slot[group].get(slot, 0) + size / len(slots)
     for own, slots in zip(found, of_slot, strict=True):
-        own.rereads = sum(max(0, size - program.slots[slot].size_bytes) for slot, size in slots.items())
+        own.rereads = round(sum(max(0, size - program.slots[slot].size_bytes) for slot, size in slots.items()))
     return found
 
 
