@@ -203,10 +203,12 @@ def program_stages(
     is_looked_at: bool = True,
     load_as_given: Callable[[], ModuleOp] | None = None,
     show: Show | None = None,
+    rerolls: bool = True,
 ) -> Stages[CompiledProgram]:
     """Compile what `load` gives, a new module at level HLO on each call, one stage at a time.
 
-    `is_looked_at` and `show` as in `lower_stages`; `load_as_given` gives the module with what loading removes from it.
+    `is_looked_at` and `show` as in `lower_stages`; `load_as_given` gives the module with what loading removes from it; `rerolls` as
+    in `link`.
     """
     started = time.perf_counter()
     module = load()
@@ -220,7 +222,7 @@ def program_stages(
         lowered = yield from lower_stages(module, options_to_program, watch, is_looked_at=is_looked_at, plans=plans, show=show)
     encoding = time.perf_counter()
     encoded = encode_all(lowered.module)
-    program = link(lowered.module, encoded, chip)
+    program = link(lowered.module, encoded, chip, rerolls=rerolls)
     seconds = {"load": loaded - started, **dict(lowered.seconds), "encode": time.perf_counter() - encoding}
     text = partial(text_at, load, options, program, plans)
     return CompiledProgram(

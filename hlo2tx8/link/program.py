@@ -29,8 +29,9 @@ from hlo2tx8.link.stay import stay
 from hlo2tx8.lower.encode.encode import EncodedKernel, encode
 
 
-def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip) -> Program:
-    """The program of a module whose kernels are encoded, for a chip whose SPM they fit."""
+def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip, *, rerolls: bool = True) -> Program:
+    """The program of a module whose kernels are encoded, for a chip whose SPM they fit. `rerolls`: are equal runs of launches in it
+    once?"""
     nested = kernels(module)
     linker = Linker(chip, encoded, PieceBuilder(chip), lambda name, bases: encode(nested[name], bases=bases))
     slots = linker.slots
@@ -52,7 +53,7 @@ def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip) -> 
         return replace(code, records=own_records(kernel), buffers=kernel.buffers, uses=kernel.uses)
 
     change = partial(load_ahead, chip=chip, moved=moved)
-    program = _program(linker.pieces.made, chip, tuple(slots.table), tuple(slots.constants), change)
+    program = _program(linker.pieces.made, chip, tuple(slots.table), tuple(slots.constants), change, rerolls=rerolls)
     return replace(program, library=registered_kernels(module))
 
 
@@ -70,10 +71,12 @@ def _program(
     slots: tuple[Slot, ...],
     constants: tuple[np.ndarray, ...],
     change: Callable[[Sequence[Piece]], None] = lambda pieces: None,
+    *,
+    rerolls: bool = False,
 ) -> Program:
     made = assemble(pieces, chip.tiles, change)
     if not any(isinstance(piece, LaunchWork) and piece.tiles for piece in pieces):
-        return _encoded(*reroll(made, slots), constants)
+        return _encoded(*(reroll(made, slots) if rerolls else (made, slots)), constants)
     program = _encoded(made, slots, constants)
     sizes = {number: slot.size_bytes for number, slot in enumerate(slots) if slot.kind is SlotKind.SCRATCH}
     if not stay(pieces, sizes, chip):

@@ -50,12 +50,14 @@ def compile_module(
     *,
     load_as_given: Callable[[], ModuleOp] | None = None,
     show: Show | None = None,
+    rerolls: bool = True,
 ) -> Executable:
     """Compile the module that `load` returns; `load` is called again, and must return a new module at level HLO each time, when
     `as_text` is asked for IR. `load_as_given` gives the module with what loading removes from it, for its lower bound;
-    `show` as of `compile_source`.
+    `show` as of `compile_source`, `rerolls` as of `link`.
     """
-    compiled = drain(program_stages(load, options, watch, is_looked_at=False, load_as_given=load_as_given, show=show))
+    stages = program_stages(load, options, watch, is_looked_at=False, load_as_given=load_as_given, show=show, rerolls=rerolls)
+    compiled = drain(stages)
     return _executable(compiled)
 
 

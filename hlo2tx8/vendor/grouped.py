@@ -56,7 +56,7 @@ def grouped_module(
         if isinstance(part, PlanUnit):
             units.append(part)
             continue
-        programs.append(compile_module(part.load, options).program)
+        programs.append(compile_module(part.load, options, rerolls=False).program)  # each group has a launch of its own
         found = part.units(lower(part.load, replace(options, until=Level.FUSED, dump_dir=None)).module)
         every = list(all_units(found))
         kernels = Figures(programs[-1]).kernels([unit.origin if unit.is_group else "" for unit in every])
