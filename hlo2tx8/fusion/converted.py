@@ -63,6 +63,8 @@ def is_read_by_product(op: Operation, found: Sequence[CandidateUse]) -> bool:
     (use,) = op.results[0].uses
     reader = use.operation
     if reader in found[0].candidate.members and keeps_order(reader):
+        if not reader.results[0].has_one_use():
+            return False
         (use,) = reader.results[0].uses
     return use.operation in found[0].candidate.members and is_dot(use.operation) and is_in_memory(part.operands[0])
 

@@ -26,6 +26,8 @@ def recognized(members: Sequence[Operation]) -> str:
         return _norm(members, reductions)
     if (names & {"erf", "tanh"} and any(_is_near(op, GELU_CUBE) for op in members)) or "erf" in names:
         return "gelu"
+    if any(map(_is_gelu_by_logistic, members)):
+        return "gelu"
     return "silu" if any(map(_is_silu, members)) else ""
 
 
@@ -63,9 +65,20 @@ def _is_near(op: Operation, number: float) -> bool:
 
 def _is_silu(op: Operation) -> bool:
     """x * logistic(x)."""
-    if _name(op) != "multiply":
-        return False
-    return any(_logistic_of(other) is value for value, other in (op.operands, op.operands[::-1]))
+    return any(x is value for x, value in _by_logistic(op))
+
+
+def _is_gelu_by_logistic(op: Operation) -> bool:
+    """x * logistic(x * (c + ...)), as `expand-gelu` makes it."""
+    inner = ((x, value.owner) for x, value in _by_logistic(op) if isinstance(value.owner, Operation))
+    factors = ((x, owner.operands) for x, owner in inner if _name(owner) == "multiply")
+    return any(x in both and any(_operand(value, "add") is not None for value in both) for x, both in factors)
+
+
+def _by_logistic(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
+    """The x and the y of which an op makes x * logistic(y); both ways round, if it can be read so."""
+    pairs = (op.operands, op.operands[::-1]) if _name(op) == "multiply" else ()
+    return [(x, y) for x, value in pairs if (y := _logistic_of(value)) is not None]
 
 
 def _logistic_of(value: SSAValue) -> SSAValue | None:
