@@ -143,7 +143,7 @@ def multiply_in_place(columns: Columns, store: Wdma, kept: SSAValue, num_steps: 
     for value in dict.fromkeys(wanted):
         alloc = value.owner if isinstance(value, SSAValue) else None
         if isinstance(alloc, spm.AllocOp) and alloc.num_copies == 1 and alloc.size_bytes * num_steps == owner.size_bytes:
-            owner.attributes[spm.STEPS] = i64_attr(num_steps)
+            owner.attributes |= {spm.STEPS: i64_attr(num_steps)} if num_steps > 1 else {}
             alloc.result.replace_all_uses_with(kept)
             alloc.detach()
             alloc.erase()
