@@ -62,7 +62,7 @@ def growing_fields(kind: type[Instruction]) -> tuple[str, ...]:
 def equal_runs(made: Assembled, num_slots: int) -> tuple[list[EqualRuns], list[int]]:
     """The longest ones, in order, of which none overlap; and the slots in the order in which their numbers have to be for that."""
     blocks = _blocks(made.records, [launch.first for launch in made.launches])
-    found, order = _Finder(made), [*range(num_slots)]
+    found = _Finder(made)
     as_they_are = _apart(runs for cuts in blocks for runs in found.of_block(cuts))
     chains = SlotChains()
     for cuts in blocks:
@@ -217,12 +217,17 @@ class _Finder:
         """The longest part of runs in which what may grow does so by the same each time; None if it is short."""
         numbers = self.growing[runs.first : runs.end].reshape(runs.turns, -1)
         is_steady = (np.diff(numbers, 2, axis=0) == 0).all(axis=1)
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], is_steady, [False]]).astype(np.int8)))
-        parts = list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+        parts = _stretches(is_steady)
         if not parts:
             return None
         start, end = max(parts, key=lambda part: part[1] - part[0])
         return runs._replace(first=runs.first + start * runs.size, turns=end - start + 2)
+
+
+def _stretches(holds: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """(first, end) of each stretch of what holds."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], holds, [False]]).astype(np.int8)))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -239,8 +244,7 @@ class _Ways:
         found = [np.zeros((0, 3), np.int64)]
         for period in range(1, min(MOST_LAUNCHES, len(launches) // LEAST_RUNS) + 1):
             is_equal = launches[period:] == launches[:-period]
-            edges = np.flatnonzero(np.diff(np.concatenate([[False], is_equal, [False]]).astype(np.int8)))
-            for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+            for start, end in _stretches(is_equal):
                 count = (end - start) // period + 1
                 if count >= LEAST_RUNS:
                     own = np.full((end - start + 1 - (count - 1) * period, 3), (0, period, count), np.int64)

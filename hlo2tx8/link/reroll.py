@@ -19,10 +19,8 @@ from hlo2tx8.device.isa.lsu import Wdma
 from hlo2tx8.device.program import Buffer, Slot
 from hlo2tx8.link.assemble import Assembled
 from hlo2tx8.link.equal_runs import LEAST_RUNS, EqualRuns, equal_runs, growing_fields
-from hlo2tx8.link.records import renumber, written_by
-from hlo2tx8.link.seams import registers_of
-
-ALWAYS_SET = (0, 1)
+from hlo2tx8.link.records import TILE, renumber, written_by
+from hlo2tx8.link.seams import unnamed
 
 
 class Growing(NamedTuple):
@@ -36,8 +34,7 @@ def reroll(made: Assembled, slots: Sequence[Slot]) -> tuple[Assembled, Sequence[
     """The same with loops for equal runs of launches, and the slots in another order if there are more of them then."""
     if len(made.launches) < LEAST_RUNS:
         return made, slots
-    named = {register.number for record in made.records for register in registers_of(record)}
-    free = [number for number in range(NUM_REGISTERS) if number not in named and number not in ALWAYS_SET]
+    free = unnamed(made.records, range(TILE.number + 1, NUM_REGISTERS))
     found, order = equal_runs(made, len(slots)) if len(free) > 1 else ([], ())
     if not found:
         return made, slots

@@ -98,12 +98,12 @@ def seam_of(code: LinkedCode) -> Seam | None:
             at = ends[begin] + 1
             break
         loops.append(begin)
-    unused = _unused(records, FREE_REGISTERS)
+    unused = unnamed(records, FREE_REGISTERS)
     if len(loops) > len(unused):
         at, loops = ends[loops[0]] + 1, []
     own = unused[: len(loops)]
     counters = {number for i in loops for number in (number_of(records[i].fields["rd"]), *own)}
-    free = _unused(records[at:], [n for n in FREE_REGISTERS if n not in counters])
+    free = unnamed(records[at:], [n for n in FREE_REGISTERS if n not in counters])
     late = [use.buffer for use in code.uses if use.record >= at or records[use.record].kind.ENGINE is Engine.DTE]
     taken = sorted((code.buffers[n].address, code.buffers[n].end) for n in dict.fromkeys(late))
     return Seam(at, tuple(loops), _merged(taken), free, own)
@@ -146,7 +146,7 @@ def registers_of(record: Record) -> list[Register]:
     return [*found, Register(number)] if isinstance(number, int) else found
 
 
-def _unused(records: Sequence[Record], numbers: Sequence[int]) -> list[int]:
+def unnamed(records: Sequence[Record], numbers: Sequence[int]) -> list[int]:
     """Those of the registers that no record names."""
     named = {register.number for record in records for register in registers_of(record)}
     return [number for number in numbers if number not in named]

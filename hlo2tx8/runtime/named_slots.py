@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from hlo2tx8.device.isa.encoding import Record, Register, number_of
 from hlo2tx8.device.isa.fields import Role
 from hlo2tx8.device.isa.kc_control import KcAffine, KcLoop
+from hlo2tx8.link.seams import turns_of
 
 MOST_TURNS = 1 << 16
 
@@ -34,10 +35,8 @@ def _values(record: Record, known: dict[int, range]) -> range | None:
     """What a record puts into its register, turn by turn; None if that is not known."""
     fields = record.fields
     if record.kind is KcLoop:
-        lo, hi, step = (fields[name] for name in ("lo", "hi", "step"))
-        if isinstance(lo, int) and isinstance(hi, int) and isinstance(step, int) and step > 0 and hi - lo < MOST_TURNS:
-            return range(lo, hi, step)
-        return None
+        turns = turns_of(record)
+        return turns if turns.stop - turns.start < MOST_TURNS else None
     start, counter, factor = fields.get("c"), fields.get("r1", 0), fields.get("k1", 0)
     if (
         record.kind is not KcAffine
