@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
@@ -20,6 +20,7 @@ from hlo2tx8.compiler.known_kernels import KNOWN
 from hlo2tx8.compiler.pipeline import KERNEL_STAGES
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.timing import model
+from hlo2tx8.dialects.xla import STAYS
 from hlo2tx8.emitters.emit_fusions import EmitFusionsPass, fusion_name
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.fingerprint import fingerprint
@@ -122,7 +123,8 @@ class KernelTrial:
             return Feasibility(spm_bytes)
         part = part_of(module)
         chip = self.chip.part(part) if part else self.chip
-        program, is_alone = link_alone(encode(module), chip)
+        stays = module.attributes.get(STAYS)
+        program, is_alone = link_alone(encode(module), chip, stays.get_values() if isinstance(stays, DenseArrayBase) else ())
         report = model(program, chip)
         return Feasibility(spm_bytes, "", report.cycles - report.overhead["launch"] + (0 if is_alone else meeting))
 
@@ -149,7 +151,7 @@ class KernelTrial:
 
     def _key(self, kernel: ModuleOp) -> Hashable:
         """Equal for kernels of which nothing differs but names, lowered by the same passes for the same chip."""
-        return fingerprint(kernel), self._lowering(kernel)
+        return fingerprint(kernel), kernel.attributes.get(STAYS), self._lowering(kernel)
 
     def _steps(self, module: ModuleOp) -> tuple[ModulePass, ...]:
         """The passes that lower a kernel."""

@@ -34,6 +34,7 @@ from hlo2tx8.emitters.norm_phases import is_of_norm
 from hlo2tx8.emitters.product_phases import is_of_products, runs_of_products
 from hlo2tx8.emitters.projection_phases import ProjectionApartError, is_of_projection
 from hlo2tx8.emitters.search_kernels import KernelSearch, Timer, emit
+from hlo2tx8.emitters.stays import stays_of
 from hlo2tx8.errors import CapacityError, CompileError, UnsupportedError, UnsupportedOp
 from hlo2tx8.fusion.build_group import dissolve
 from hlo2tx8.fusion.in_place import replaceable
@@ -84,6 +85,7 @@ class EmitFusionsPass(ModulePass):
         unsupported: list[UnsupportedOp] = []
         notes: list[str] = []
         numbered: list[tuple[int, Operation]] = []
+        stays = {op: own for block in blocks for op, own in stays_of(block, target.rates).items()}
         for block in blocks:
             numbered += number_fusions(block, numbered[-1][0] + 1 if numbered else 0)
         pending = numbered[::-1]
@@ -96,7 +98,8 @@ class EmitFusionsPass(ModulePass):
                 Rewriter.replace_op(fusion, _view(fusion, view))
                 notes.append(_said(What.VIEW, fusion))
                 continue
-            key = fingerprint(fusion), num_tiles(fusion), fusion.code if isinstance(fusion, LibraryOp) else None
+            kept = stays.get(fusion)
+            key = fingerprint(fusion), num_tiles(fusion), fusion.code if isinstance(fusion, LibraryOp) else None, kept
             if isinstance(fusion, GroupOp) and key in apart:
                 pending += [
                     (group, part)
@@ -107,9 +110,12 @@ class EmitFusionsPass(ModulePass):
                 notes.append(f"{fusion_name(fusion)} is equal to {emitted[key][0]}")
             else:
                 name = unique_name(fusion, {name for name, _ in emitted.values()})
+                rates = Rates.of(chip.part(key[1]) if key[1] else chip)
                 wanted = replace(
                     target,
-                    rates=Rates.of(chip.part(key[1]) if key[1] else chip),
+                    rates=rates if kept is None else replace(rates, spm_bytes=min(rates.spm_bytes, kept.spm_bytes)),
+                    stays=frozenset() if kept is None else kept.operands,
+                    kept_bytes=0 if kept is None else kept.kept_bytes,
                     meeting=0 if is_all_there_is(fusion) else chip.cycles.barrier,
                     feeds_batches=feeds_batches(fusion),
                 )

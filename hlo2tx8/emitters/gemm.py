@@ -18,15 +18,16 @@ from itertools import chain, islice
 from math import ceil, gcd, prod
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation
 
 from hlo2tx8.device.rates import Rates
-from hlo2tx8.dialects.xla import MESH
+from hlo2tx8.dialects.xla import MESH, STAYS
 from hlo2tx8.dialects.xla_dot import PASSES, WindowLine
 from hlo2tx8.emitters.dot_loop import DotLoop, block_counter, dot_loop, plain_loop
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import LoopEmitter, Nest, emit_loops
 from hlo2tx8.emitters.plan_kernel import Groups
+from hlo2tx8.emitters.stays import parameter_of
 from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.ir import i64_array
@@ -53,6 +54,7 @@ from hlo2tx8.schedule.contraction_split import (
     blockings,
     is_even,
     parts_of,
+    sides_that_stay,
     split_part,
 )
 from hlo2tx8.schedule.costs import cycles_per_element, is_in_vectors
@@ -62,6 +64,8 @@ from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.transpose_tiles import split_tiles
 from hlo2tx8.schedule.work_split import Target
 
+NEITHER = (False, False)
+"""Of rows and columns."""
 SPM_SHARE = 0.95
 """What operands, sums and results of a step may take of the SPM; the rest is for what alignment and constants need."""
 SEARCHED_SHARE = 1.5
@@ -163,6 +167,8 @@ class GemmEmitter:
             return own or [(split_tiles(function, match.accesses), {})]
 
         module = emit_loops(match.fusion, match.partitioned, match.accesses, nests)
+        if any(blocking.stays for _, blocking in match.chosen):
+            module.attributes[STAYS] = i64_array(sorted(match.fusion.target.stays))
         if any(blocking.is_shared for _, blocking in match.chosen):
             rates = match.fusion.target.rates
             entry = next(op for op in module.body.block.ops if "xla.entry" in op.attributes)
@@ -187,7 +193,9 @@ def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop], *, is_ot
                 ways = blocked(part, work, target.rates, room, target.residence) if is_shareable else []
                 found.append(_PartOfLoop(function, loop, part, work, ways))
                 continue
-            ways = blockings(part, work, target.rates, spm_bytes, target.step_elements)
+            ways = blockings(part, replace(work, may_stay=NEITHER), target.rates, spm_bytes, target.step_elements)
+            if any(work.may_stay):
+                ways = [*_staying(part, work, target.rates), *ways]
             if is_shareable:
                 shared = shared_blockings(part, work, target.rates, spm_bytes)
                 ways = [*(way for way in shared if not ways or way.cycles < ABOUT * ways[0].cycles), *ways]
@@ -198,6 +206,12 @@ def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop], *, is_ot
                     ways += shared_blockings(part, work, target.rates, target.rates.spm_bytes, is_searched=True)
             found.append(_PartOfLoop(function, loop, part, work, ways))
     return found
+
+
+def _staying(part: ContractionPart, work: ContractionWork, rates: Rates) -> list[Blocking]:
+    """The ways in which a part leaves in the scratchpads what may stay there from one turn of a loop around to the next."""
+    found = blockings(part, work, rates, int(rates.spm_bytes * SPM_SHARE), 0)
+    return [replace(way, stays=True) for way in found if any(sides_that_stay(part, way.box, way.depth, work, rates))]
 
 
 def _with_tail(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> list[_PartOfLoop]:
@@ -244,6 +258,7 @@ def _candidate(match: GemmMatch, parts: Sequence[_PartOfLoop], chosen: Sequence[
     more = " with the tail" * any(own.tail for own in parts) + ", element by element" * is_plain
     name = " and ".join(map(str, chosen)) + more
     estimate = Estimate(sum(way.cycles for way in chosen), max(way.spm_bytes for way in chosen))
+    is_rough |= any(way.stays for way in chosen)
     is_rough |= any(way.is_shared for way in chosen) and (len(parts) > 1 or any(own.tail for own in parts))
     is_rough |= any(_is_uneven(own, way, match.fusion.target) for own, way in zip(parts, chosen, strict=True))
     family = more or " and".join([""] * len(parts))
@@ -305,7 +320,7 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
         stays = [v for v in read if isinstance(v, BlockArgument) and v.index in target.residence.operands]
         has_rows = target.residence.rows_bytes > 0
         moved -= results * target.residence.keeps_result + sum(read[value] for value in stays)
-        rows_stay = _source(dots[0].operands[loop.rows[dots[0]]]) in target.residence.operands
+        rows_stay = parameter_of(dots[0].operands[loop.rows[dots[0]]]) in target.residence.operands
     forms = loop.is_per_channel, loop.is_backward
     is_cut = all(is_in_vectors(value) for op in around for value in (*op.operands, *op.results))
     kept_once = kept - results
@@ -324,6 +339,10 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     made_passes = sides[0].passes, sides[1].passes
     given = depth, operand, kept, moved, products, copies, loop.lines
     work = ContractionWork(*given, *forms, *epilogue, *more, rows_stay, has_rows=has_rows, loops=loops, read_bytes=read_bytes)
+    if target.stays and is_dot(dots[0]) and loops == 1 and parts != EXACT_PARTS:
+        places = rows, 1 - rows
+        may_stay = [all(parameter_of(dot.operands[place]) in target.stays for dot in dots) for place in places]
+        work = replace(work, may_stay=(may_stay[0], may_stay[1]), stay_bytes=target.kept_bytes)
     return replace(work, made_passes=made_passes, run=_run(dots[0], made[0]))
 
 
@@ -332,13 +351,6 @@ def _run(dot: Operation, made: Sequence[MadeFrom]) -> int:
     if not is_dot(dot):
         return 0
     return gcd(*(own.run(dim) or 0 for own, dims in zip(made, added_dimensions(dot), strict=True) for dim in dims))
-
-
-def _source(value: SSAValue) -> int | None:
-    """The number of the parameter that a value is, in another shape or between zeros."""
-    while isinstance(value.owner, Operation) and (len(value.owner.operands) == 1 or kind_of(value.owner) is Kind.SHAPING):
-        value = value.owner.operands[0]
-    return value.index if isinstance(value, BlockArgument) else None
 
 
 def _width_bytes(element: Attribute) -> int:

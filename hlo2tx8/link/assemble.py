@@ -17,7 +17,7 @@ from hlo2tx8.device.isa import Engine
 from hlo2tx8.device.isa.encoding import Record, Register
 from hlo2tx8.device.isa.kc_control import KcEndIf, KcIf, KcLess, KcReturn
 from hlo2tx8.device.program import Buffer, BufferUse, Launch
-from hlo2tx8.link.barriers import Call, LaunchWork, LinkedCode, Nest, Piece, Scalars, State, guard, place_barriers
+from hlo2tx8.link.barriers import Call, LaunchWork, LinkedCode, Nest, Piece, Scalars, State, Staying, guard, place_barriers
 from hlo2tx8.link.records import TILE, meet, renumber
 
 GUARD = Register(5)
@@ -35,6 +35,8 @@ class Assembled:
     launches: list[Launch] = field(default_factory=list[Launch])
     begun: Sequence[BufferUse] = ()
     """Uses of the next launch's buffers by what stands in the one before it."""
+    staying: dict[Staying, int] = field(default_factory=dict[Staying, int])
+    """The numbers of buffers that stay through loops."""
 
     def sequence(self, pieces: Sequence[Piece]) -> None:
         """Append parts that every tile runs."""
@@ -55,6 +57,8 @@ class Assembled:
                 self.records.append(piece.begin)
                 self.sequence(piece.body)
                 self.records += (*(meet() if piece.end.kind is KcReturn else ()), piece.end)
+                for number in map(self.staying.__getitem__, piece.stays):
+                    self.buffers[number] = replace(self.buffers[number], last_record=len(self.records) - 1)
             else:
                 self.wait(must_meet=piece.must_meet)
                 self.work(piece, piece.code.records, range(len(piece.code.records)))
@@ -104,7 +108,10 @@ class Assembled:
         places = {source: start + place for place, source in enumerate(sources)}
         used = [use._replace(record=places[use.record]) for use in code.uses if use.record in places]
         used, self.begun = [*self.begun, *used], [use._replace(record=places[use.record]) for use in work.guests]
-        kept = {number: len(self.buffers) + k for k, number in enumerate(dict.fromkeys(use.buffer for use in used))}
+        known = {number: self.staying[own] for number, own in work.stays.items() if own in self.staying}
+        new = [number for number in dict.fromkeys(use.buffer for use in used) if number not in known]
+        kept = {number: len(self.buffers) + k for k, number in enumerate(new)}
+        self.staying |= {own: kept[number] for number, own in work.stays.items() if number in kept}
         first, last = dict[int, int](), dict[int, int]()
         for use in used:
             first.setdefault(use.buffer, use.record)
@@ -114,6 +121,7 @@ class Assembled:
             begins, ends = _ends(buffer, start, sources, places)
             begins = min(first[number], begins or first[number])
             self.buffers.append(replace(buffer, first_record=begins, last_record=max(ends, last[number])))
+        kept |= known
         self.uses += (use._replace(buffer=kept[use.buffer]) for use in used)
 
 

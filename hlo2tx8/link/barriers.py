@@ -5,7 +5,7 @@ accesses bytes which another tile accessed since the last barrier, where one of 
 results of tile 0 behind is run by tile 0 only; so are loops and branches that hold nothing else.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
@@ -42,7 +42,8 @@ class LaunchWork:
     """One launch of `code`. `numbers` are its DDR slots in the program, None if the code already names them.
 
     `decides` is True if the launch leaves values in registers on which a later branch or loop depends: whoever runs that must run
-    this too. `guests` are uses of buffers of the next launch. `tiles` are those that run it, if not all do.
+    this too. `guests` are uses of buffers of the next launch. `tiles` are those that run it, if not all do. `stays` are buffers that
+    the launches of a loop find as they were loaded before it, by number; what is from `kept_from` on is not the launch's, if not 0.
     """
 
     code: LinkedCode
@@ -55,6 +56,15 @@ class LaunchWork:
     must_meet: bool = False
     guests: Sequence[BufferUse] = ()
     tiles: tuple[int, ...] = ()
+    stays: "Mapping[int, Staying]" = field(default_factory=dict[int, "Staying"])
+    kept_from: int = 0
+
+
+@dataclass(eq=False)
+class Staying:
+    """A buffer through all turns of a loop, which is one for all launches that touch it."""
+
+    name: str
 
 
 @dataclass(eq=False)
@@ -74,13 +84,15 @@ class Call:
 
 @dataclass(eq=False)
 class Nest:
-    """A loop, a branch or a function: the record that begins it, its body, and the record that ends it."""
+    """A loop, a branch or a function: the record that begins it, its body, and the record that ends it. `stays`: buffers that live up
+    to there."""
 
     begin: Record
     end: Record
     body: "list[Piece]" = field(default_factory=list["Piece"])
     is_guarded: bool = False
     must_meet: bool = False
+    stays: Sequence[Staying] = ()
 
     @property
     def work(self) -> Iterator[LaunchWork]:
@@ -109,7 +121,7 @@ def guard(pieces: Sequence[Piece]) -> None:
     """Set `is_guarded` on the parts that only tile 0 needs to run."""
     for piece in pieces:
         if isinstance(piece, LaunchWork):
-            piece.is_guarded = piece.footprint.is_alone and not piece.decides and not piece.tiles
+            piece.is_guarded = piece.footprint.is_alone and not (piece.decides or piece.tiles or piece.stays)
         elif isinstance(piece, Nest):
             is_alone = any(True for _ in piece.work) and all(work.footprint.is_alone for work in piece.work)
             piece.is_guarded = is_alone and not piece.has_calls and piece.begin.kind is not KcFunction

@@ -75,7 +75,7 @@ class _Ahead:
         seam = seam_of(before.code) if opening.loads else None
         if seam is None:
             return
-        key = (work.name, work.code.bases, tuple(opening.loads), seam.taken)
+        key = (work.name, work.code.bases, tuple(opening.loads), seam.taken, work.kept_from)
         if key not in self.placed:
             self.placed[key] = self.place(work, opening, seam)
         found = self.placed[key]
@@ -84,7 +84,7 @@ class _Ahead:
         buffers, code = found
         opening = opening_of(code, [slot not in self.written for slot in work.numbers])
         gone = frozenset(record for buffer in buffers for record in opening.loads.get(buffer, ()))
-        guests = _needed(code.records[: opening.end], gone)
+        guests = needed(code.records[: opening.end], gone)
         held = {0, 1, *(number for _, base in code.bases for number, _ in base.terms)}
         names = dict.fromkeys(r.number for i in guests for r in registers_of(code.records[i]) if r.number not in held)
         if len(names) > len(seam.free) or len(seam.loops) > len(seam.unused):
@@ -94,7 +94,7 @@ class _Ahead:
         place = _insert(before, seam, records)
         at = {source: place + number for number, source in enumerate(guests)}
         before.guests = [BufferUse(at[use.record], use.operand, use.buffer) for use in code.uses if use.record in gone]
-        work.code = _without(code, gone)
+        work.code = without(code, gone)
 
     def place(self, work: LaunchWork, opening: Opening, seam: Seam) -> tuple[frozenset[int], LinkedCode] | None:
         """The buffers that have room, without the largest if not all do, and the code in which they are where the one before has
@@ -108,7 +108,7 @@ class _Ahead:
             lives = [life._replace(start=BEFORE.start) if n in loads else life for n, life in enumerate(code.lives)]
             addresses = place_all(sizes, lives, self.space, taken)
             strides = (self.space.aligned(size) * copies for size, copies in sizes)
-            if max(map(sum, zip(addresses, strides, strict=True))) <= self.space.limit:
+            if max(map(sum, zip(addresses, strides, strict=True))) <= (work.kept_from or self.space.limit):
                 far = [new - b.address for new, b in zip(addresses, code.buffers, strict=True)]
                 if not any(far):
                     return frozenset(loads), code
@@ -119,7 +119,7 @@ class _Ahead:
         return None
 
 
-def _needed(records: Sequence[Record], gone: frozenset[int]) -> list[int]:
+def needed(records: Sequence[Record], gone: frozenset[int]) -> list[int]:
     """The records to repeat so that those that are `gone` are done elsewhere: these, the branches around them, and what both
     are made of."""
     ends, kept, wanted = partners(records), list[int](), set[int]()
@@ -166,7 +166,7 @@ def _insert(before: LaunchWork, seam: Seam, guests: Sequence[Record]) -> int:
     return places[seam.at] - len(guests) - len(around[1:])
 
 
-def _without(code: LinkedCode, gone: frozenset[int]) -> LinkedCode:
+def without(code: LinkedCode, gone: frozenset[int]) -> LinkedCode:
     """The code without some records, and without branches in which nothing is left."""
     ends, dropped = partners(code.records), set(gone)
     for i in reversed(range(len(code.records))):

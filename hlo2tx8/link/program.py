@@ -1,6 +1,6 @@
 """From a module and its encoded kernels to one program."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -20,6 +20,7 @@ from hlo2tx8.link.assemble import Assembled, assemble, sequence
 from hlo2tx8.link.barriers import LaunchWork, LinkedCode, Piece
 from hlo2tx8.link.builder import PieceBuilder
 from hlo2tx8.link.donation import taken_over
+from hlo2tx8.link.keep_across_turns import keep_across_turns, keeping
 from hlo2tx8.link.library import registered_kernels
 from hlo2tx8.link.linker import Linker, kernel_code, own_records
 from hlo2tx8.link.load_ahead import load_ahead
@@ -52,15 +53,19 @@ def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip, *, 
         kernel = encode(nested[name], far, dict(code.bases))
         return replace(code, records=own_records(kernel), buffers=kernel.buffers, uses=kernel.uses)
 
+    keep_across_turns(linker.pieces.made, chip, moved)
     change = partial(load_ahead, chip=chip, moved=moved)
     program = _program(linker.pieces.made, chip, tuple(slots.table), tuple(slots.constants), change, rerolls=rerolls)
     return replace(program, library=registered_kernels(module))
 
 
-def link_alone(kernel: EncodedKernel, chip: Chip) -> tuple[Program, bool]:
+def link_alone(kernel: EncodedKernel, chip: Chip, stays: Container[int] = ()) -> tuple[Program, bool]:
     """A program that launches one kernel, with no slots: it cannot run, but takes as long as the kernel does elsewhere; and whether
-    one tile alone has work in it, which need not meet the others."""
+    one tile alone has work in it, which need not meet the others. It finds what is made of arguments of these numbers as an
+    earlier launch left it."""
     code = kernel_code(kernel, chip)
+    if stays:
+        code = keeping(code, [number in stays for number in range(kernel.num_arguments + len(kernel.scratch))])
     numbers = range(kernel.num_arguments + len(kernel.scratch))
     return _program([LaunchWork(code, code.footprint, numbers)], chip, (), ()), code.footprint.is_alone
 

@@ -66,7 +66,8 @@ class ContractionWork:
     `has_rows`: each tile has all rows of its mesh row already.
     `stores_sums`: the result is stored from where it was added up, before the next step's sums.
     `read_bytes`: of an element of rows and of columns in memory, where they are not multiplied as they are there; then more
-    vector instructions may make of it what is multiplied (`made_passes`), with other factors behind each `run` of products."""
+    vector instructions may make of it what is multiplied (`made_passes`), with other factors behind each `run` of products.
+    `may_stay`: may rows, and columns, stay from one turn of a loop around to the next, in `stay_bytes` of a tile?"""
 
     depth: int
     operand_bytes: int
@@ -94,6 +95,8 @@ class ContractionWork:
     read_bytes: tuple[int, int] | None = None
     made_passes: tuple[float, float] = (0.0, 0.0)
     run: int = 0
+    may_stay: tuple[bool, bool] = (False, False)
+    stay_bytes: int = 0
 
     @property
     def in_memory(self) -> tuple[int, int]:
@@ -191,7 +194,8 @@ class Blocking:
     """A way to cut a part into steps: sizes of a step along the part's dimensions, products that an instruction adds up, and what
     that is estimated to cost: cycles, and bytes of a tile's buffers. `is_shared`: tiles share what they load, see mesh_split;
     `is_by_columns`: then the steps of some columns come one after the other, not those of some rows; `is_in_runs`: all rows of a
-    tile follow each other, and all columns; `pace` of steps whose panels tiles share."""
+    tile follow each other, and all columns; `pace` of steps whose panels tiles share; `stays`: some of what is loaded does, from one
+    turn of a loop around to the next."""
 
     box: tuple[int, ...]
     depth: int
@@ -201,9 +205,10 @@ class Blocking:
     is_by_columns: bool = False
     is_in_runs: bool = False
     pace: "Pace | None" = None
+    stays: bool = False
 
     def __str__(self) -> str:
-        shared = (" on the mesh" + ", by columns" * self.is_by_columns) if self.is_shared else ""
+        shared = (" on the mesh" + ", by columns" * self.is_by_columns) if self.is_shared else " that stay" * self.stays
         return f"blocks of {list(self.box)}, {self.depth} deep{shared}"
 
 
@@ -255,7 +260,7 @@ def blockings(part: ContractionPart, work: ContractionWork, rates: Rates, spm_by
     else:
         boxes = _boxes(part, work.lines, rates, most_elements, keeps_weights=work.keeps_weights)
     boxes = [box for box in boxes if all(box[line.row] > 1 or line.dilation == 1 for line in work.lines)]
-    fitting = [(box, depth) for box in boxes for depth in _depths(part, box, work, spm_bytes)]
+    fitting = [(box, depth) for box in boxes for depth in _depths(part, box, work, spm_bytes, rates)]
     if not fitting and not work.lines:
         fitting = [(boxes[0], LEAST_DEPTH)]
     found = [
@@ -321,6 +326,22 @@ def alike_bytes(part: ContractionPart, box: Sequence[int], depth: int, work: Con
     if is_cut or depth < work.depth or work.loops > MOST_PEELED or work.is_per_channel or work.is_backward:
         return 0
     return loaded(part, box, work)[1] * work.products * work.in_memory[1]
+
+
+def sides_that_stay(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> tuple[bool, bool]:
+    """Do rows, and columns, stay from one turn of a loop around to the next? A tile has them all at once then, in one step."""
+    if not any(work.may_stay) or depth < work.depth or _num_chunks(part, box) > rates.tiles:
+        return False, False
+    kept = sum(own * depth for own, may in zip(buffered(part, box, work), work.may_stay, strict=True) if may)
+    return work.may_stay if kept * (1 + work.split_buffers) <= work.stay_bytes else (False, False)
+
+
+def _alike_beside(part: ContractionPart, box: Sequence[int], stay: tuple[bool, bool], work: ContractionWork) -> int:
+    """Bytes that all tiles load alike beside what stays."""
+    shape, roles = inner_shape(part)
+    side = stay.index(False) if any(stay) and not all(stay) else -1
+    is_cut = any(own != ("column", "row")[side] and n < size for own, n, size in zip(roles, box, shape, strict=True))
+    return 0 if side < 0 or is_cut else loaded(part, box, work)[side] * work.depth * work.in_memory[side]
 
 
 def is_even(part: ContractionPart, box: Sequence[int]) -> bool:
@@ -485,10 +506,13 @@ def _depth(part: ContractionPart, box: Sequence[int], work: ContractionWork, spm
     return next((n for n in range(most, most // 2, -unit) if work.depth % n == 0), most)
 
 
-def _depths(part: ContractionPart, box: Sequence[int], work: ContractionWork, spm_bytes: int) -> list[int]:
+def _depths(part: ContractionPart, box: Sequence[int], work: ContractionWork, spm_bytes: int, rates: Rates) -> list[int]:
     """Products that an instruction adds up: as many as fit, and the halves of that, which start sooner; all, if columns that are
-    the same in all steps then stay."""
+    the same in all steps then stay, or something does in a loop around."""
     depth, found = _depth(part, box, work, spm_bytes), list[int]()
+    if any(sides_that_stay(part, box, work.depth, work, rates)) and depth < work.depth <= MOST_CHANNELS:
+        once = replace(work, operand_copies=1)
+        return [work.depth] if _buffers(part, box, work.depth, once) <= spm_bytes else []
     unit = block_width(work.operand_bytes)
     is_alike = 0 < depth < work.depth <= MOST_CHANNELS and alike_bytes(part, box, work.depth, work)
     if is_alike and _buffers(part, box, work.depth, work) <= spm_bytes:
@@ -546,6 +570,11 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     loads = sum(count * size for count, size in zip(loaded(part, box, work), work.in_memory, strict=True))
     taps = prod(line.taps for line in work.lines)
     alike = once = alike_bytes(part, box, depth, work)
+    stay = sides_that_stay(part, box, depth, work, rates)
+    if any(stay):
+        sides = zip(loaded(part, box, work), work.in_memory, stay, strict=True)
+        loads = sum(count * size for count, size, stays in sides if not stays)
+        alike = once = _alike_beside(part, box, stay, work)
     if not is_spread(alike, active, rates):
         alike = 0
     own = loads * work.products + rows * columns * work.moved_bytes - alike

@@ -58,7 +58,8 @@ class Target:
     if there is none; `feeds_batches`: do dots read results batch by batch? `is_searched`: are all ways to compute a kernel wanted,
     not only those that are estimated to be good? `residence`: what stays with tiles, if the work is a phase of products;
     `rows_bytes`: what the rows take that the first of these multiplies, if each tile has those of its mesh row; `is_joined`: are
-    kernels judged and timed as a part of larger ones?"""
+    kernels judged and timed as a part of larger ones? `stays`: numbers of operands that a loop around reads again in each turn, and
+    that may stay in the scratchpads meanwhile, in `kept_bytes` of a tile."""
 
     rates: Rates
     step_elements: int = 0
@@ -68,6 +69,8 @@ class Target:
     residence: Residence | None = None
     rows_bytes: int = 0
     is_joined: bool = False
+    stays: frozenset[int] = frozenset()
+    kept_bytes: int = 0
 
 
 @dataclass(frozen=True)

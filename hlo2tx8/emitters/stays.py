@@ -1,0 +1,109 @@
+"""What products in a loop read again in each turn, and may leave in the scratchpads meanwhile: weights that the loop does not change.
+
+    while (%h = %h0) { hlo.fusion(%h, %w) { dot %h, %w } }        operand 1 of the fusion may stay, if all of %w has room
+
+The largest have their room first. What is left is the room of all kernels in the loop.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from hlo2tx8.device.rates import Rates
+from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.hlo.spec import Kind
+from hlo2tx8.partitioner.contraction import is_dot
+from hlo2tx8.partitioner.instruction import kind_of
+from hlo2tx8.passes.rules.loops import TRIP_COUNT
+from hlo2tx8.schedule.costs import size_bytes
+
+MOST_KEPT = 0.75
+"""The part of the scratchpads that may be left to what stays."""
+LEAST_EACH = 4 / 3
+"""Times its share of a tensor that a tile must be able to keep, as not all tiles may have some of it."""
+
+
+@dataclass(frozen=True)
+class Stays:
+    """Numbers of a fusion's operands that may stay through the turns of the loop around it, in `kept_bytes` of a tile; its kernel has
+    `spm_bytes` with them, beside what stays of others."""
+
+    operands: frozenset[int]
+    kept_bytes: int
+    spm_bytes: int
+
+
+def stays_of(block: Block, rates: Rates) -> dict[Operation, Stays]:
+    """Of all that is computed in the loops of a block."""
+    found: dict[Operation, Stays] = {}
+    for op in block.ops:
+        if op.name == "stablehlo.while" and not any(inner.name == "func.call" for inner in nested_ops(op)):
+            found |= _of_loop(op, rates)
+        elif op.name != "hlo.fusion":
+            for region in op.regions:
+                for inner in region.blocks:
+                    found |= stays_of(inner, rates)
+    return found
+
+
+def _of_loop(loop: Operation, rates: Rates) -> dict[Operation, Stays]:
+    """What is left when each has its least room is shared out alike, up to all of a tensor for a tile."""
+    wanted = sorted(_wanted(loop, 1), key=lambda own: -size_bytes(own[0].operands[own[1]]))
+    chosen: dict[Operation, dict[int, float]] = {}
+    most = left = MOST_KEPT * rates.spm_bytes
+    for fusion, number in wanted:
+        share = LEAST_EACH * size_bytes(fusion.operands[number]) / rates.tiles
+        if share <= left:
+            chosen.setdefault(fusion, {})[number] = share
+            left -= share
+    if not chosen:
+        return {}
+    times = min(rates.tiles / LEAST_EACH, most / (most - left))
+    kept = {op: int(times * sum(shares.values())) for op, shares in chosen.items()}
+    room = rates.spm_bytes - sum(kept.values())
+    inside = [op for op in nested_ops(loop) if op.name in ("hlo.fusion", "hlo.group")]
+    return {op: Stays(frozenset(chosen.get(op, ())), kept.get(op, 0), room + kept.get(op, 0)) for op in inside}
+
+
+def _wanted(op: Operation, turns: int) -> Iterator[tuple[FusionOp, int]]:
+    """Fusions with products in the regions of an op, with operands that are not made in the innermost loop around them."""
+    if op.name == "stablehlo.while":
+        counted = op.attributes.get(TRIP_COUNT)
+        turns = counted.value.data if isinstance(counted, IntegerAttr) else 2
+    for region in op.regions:
+        for inner in region.block.ops:
+            if isinstance(inner, FusionOp):
+                if turns > 1:
+                    yield from ((inner, number) for number in _multiplied(inner) if _is_outside(inner.operands[number], inner))
+            elif inner.regions and not (inner.name == "hlo.group" and getattr(inner, "is_kernel", False)):
+                yield from _wanted(inner, turns)
+
+
+def _multiplied(fusion: FusionOp) -> list[int]:
+    """Numbers of the operands that the fusion's dots multiply."""
+    dots = [op for op in fusion.body.block.ops if is_dot(op)]
+    sources = (parameter_of(value) for dot in dots for value in dot.operands)
+    return [*dict.fromkeys(number for number in sources if number is not None)]
+
+
+def _is_outside(value: SSAValue, op: Operation) -> bool:
+    """Is a value made before the innermost loop around an op?"""
+    block = op.parent_block()
+    while block is not None:
+        if value.owner is block or (isinstance(value.owner, Operation) and value.owner.parent_block() is block):
+            return False
+        around = block.parent_op()
+        if around is None or around.name == "stablehlo.while":
+            return around is not None
+        block = around.parent_block()
+    return False
+
+
+def parameter_of(value: SSAValue) -> int | None:
+    """The number of the parameter that a value is, in another shape or between zeros."""
+    while isinstance(value.owner, Operation) and (len(value.owner.operands) == 1 or kind_of(value.owner) is Kind.SHAPING):
+        value = value.owner.operands[0]
+    return value.index if isinstance(value, BlockArgument) else None
