@@ -29,7 +29,7 @@ from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa.encoding import Record, Register
@@ -57,7 +57,8 @@ from hlo2tx8.link.place import PlacedStep, placed
 from hlo2tx8.link.records import meet
 from hlo2tx8.link.selectors import FOUND, NO_BRANCH, SELECTOR, in_range, is_selected
 from hlo2tx8.link.slots import Slots
-from hlo2tx8.link.views import SlotViews, are_enough
+from hlo2tx8.link.views import Begin, SlotViews, are_enough
+from hlo2tx8.link.written_parts import written_parts
 from hlo2tx8.lower.encode.encode import NO_BASES, EncodedKernel, ViewBase
 
 Bases: TypeAlias = Mapping[int, ViewBase]
@@ -88,6 +89,8 @@ class Linker:
     """Of the kernels that have been launched."""
     liveness: Liveness = field(default_factory=Liveness)
     functions: dict[str, LinkedFunction] = field(default_factory=dict[str, "LinkedFunction"])
+    written: set[Operation] = field(default_factory=set[Operation])
+    """Updates that kernels have done themselves."""
 
     @cached_property
     def views(self) -> SlotViews:
@@ -144,7 +147,8 @@ class Linker:
                 case CallOp():
                     self.call(op)
                 case UpdateOp():
-                    self.pieces.update(op, is_last_use=op.tensor in dying[op])
+                    if op not in self.written:
+                        self.pieces.update(op, is_last_use=op.tensor in dying[op])
                 case ViewOp():
                     self.views.add(op)
                 case _ if op is block.last_op:
@@ -162,11 +166,14 @@ class Linker:
         """Append a launch of the op's kernel; slots of the values `dying` may be reused for its results."""
         kernel = self.encoded[op.callee.string_value()]
         rectangle = Rectangle.of(op)
-        code, operands, temporary = self.with_views(op, rectangle)
+        parts = written_parts(op) if rectangle is None and not op.updated and is_lowered(op) else {}
+        code, operands, temporary = self.with_views(op, rectangle, parts)
         tiles = rectangle.tiles(self.chip.mesh) if rectangle is not None else ()
         numbers = op.replaces.get_values() if op.replaces and not tiles else ()  # others may read what a placed one overwrites
         replaced = [op.operands[n] for n in numbers if op.operands[n] in dying and op.operands[n] not in self.views.begins]
-        results = self.updated(op, dying) or [self.slots.replace(v, replaced) for v in op.results]
+        results = self.updated(op, dying) or [
+            self.part(parts[number][0]) if number in parts else self.slots.replace(v, replaced) for number, v in enumerate(op.results)
+        ]
         first = len(temporary)
         for type_ in kernel.scratch:
             temporary.append(self.slots.scratch(type_))
@@ -177,25 +184,42 @@ class Linker:
         for slot in temporary:
             self.slots.release(slot)
 
-    def with_views(self, op: KernelOp, rectangle: Rectangle | None) -> tuple[LinkedCode, list[int], list[int]]:
-        """The code of an op's kernel, and its operands' slots, some of which are copies of views, which are held."""
+    def with_views(
+        self, op: KernelOp, rectangle: Rectangle | None, parts: dict[int, tuple[UpdateOp, Begin]]
+    ) -> tuple[LinkedCode, list[int], list[int]]:
+        """The code of an op's kernel, and its operands' slots, some of which are copies of views, which are held. It writes `parts`
+        in their places; those that it cannot are taken out."""
         name, shown = op.callee.string_value(), {v: self.views.begins[v] for v in op.operands if v in self.views.begins}
         operands = [self.slots.of[v] for v in op.operands]
-        if not shown:
+        if parts and not are_enough([*shown.values(), *(begin for _, begin in parts.values())]):
+            parts.clear()
+        if not shown and not parts:
             return self.code(name, rectangle), operands, []
-        is_lowered = isinstance(op.kernel(), ModuleOp)  # the records of others are given
-        if is_lowered and are_enough(shown.values()) and not shown.keys() & op.updated.values():
-            bases = dict(zip(shown, self.views.bases(list(shown.values()), op), strict=True))
+        of_parts = {len(operands) + number: begin for number, (_, begin) in parts.items()}
+        if is_lowered(op) and are_enough(shown.values()) and not shown.keys() & op.updated.values():
+            wanted = {n: shown[v] for n, v in enumerate(op.operands) if v in shown} | of_parts
+            bases = dict(zip(wanted, self.views.bases(list(wanted.values()), op), strict=True))
             try:
-                return self.code(name, rectangle, {n: bases[v] for n, v in enumerate(op.operands) if v in bases}), operands, []
+                return self.code(name, rectangle, bases), operands, []
             except CompileError:  # it needs the registers itself
                 pass
+        parts.clear()
         copies: dict[SSAValue, int] = {}
         for value, begin in shown.items():
             copies[value] = self.slots.scratch(value.type)
             self.slots.hold(copies[value])
             self.views.copy(value, begin, copies[value], value, op)
         return self.code(name, rectangle), [copies.get(v, self.slots.of[v]) for v in op.operands], list(copies.values())
+
+    def part(self, update: UpdateOp) -> int:
+        """The slot that an update's result is in, of which a kernel writes the part itself."""
+        assert update.parent is not None
+        is_last_use = update.tensor in self.liveness.of(update.parent)[update]
+        old = self.slots.of[update.tensor]
+        target = self.slots.over(update.result, update.tensor, is_last_use=is_last_use)
+        self.pieces.copy([Move(old, target, update.tensor.type)], update)
+        self.written.add(update)
+        return target
 
     def updated(self, op: KernelOp, dying: Sequence[SSAValue]) -> list[int]:
         """The slots of a kernel's results that update operands, which are copied there where they are needed elsewhere; [] if they
@@ -272,6 +296,11 @@ class Linker:
         for result, target in zip(op.results, targets, strict=True):
             slots.put(result, target)
             slots.release(target)
+
+
+def is_lowered(op: KernelOp) -> bool:
+    """Is its kernel lowered by us? The records of others are given."""
+    return isinstance(op.kernel(), ModuleOp)
 
 
 def kernel_code(kernel: EncodedKernel, chip: Chip) -> LinkedCode:

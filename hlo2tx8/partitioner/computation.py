@@ -14,12 +14,13 @@ So that a function reaches another one through one map only, the shaping instruc
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.hlo import Kind
-from hlo2tx8.indexing import IndexingMap
+from hlo2tx8.indexing import Const, Dim, IndexingMap
 from hlo2tx8.partitioner.instruction import (
     compose,
     is_conditional,
@@ -132,12 +133,32 @@ def partition_rows(block: Block, rows: RowSpace) -> PartitionedComputation:
     return _assign(block, diverging, rows, function)[0]
 
 
-def root_groups(roots: Sequence[SSAValue]) -> list[tuple[SSAValue, ...]]:
-    """The distinct roots in groups of equal shape and layout, in order."""
+def _entry_function(roots: tuple[SSAValue, ...]) -> SubgraphFunction:
+    """A function over the index of the first root, of roots that differ from it in dimensions of size 1 at most."""
+    function = _new_function(roots, True)
+    shape, *others = (tensor_type(root).get_shape() for root in roots)
+    if any(other != shape for other in others):
+        function = replace(function, root_maps=tuple(_without_ones(shape, tensor_type(root).get_shape()) for root in roots))
+    return function
+
+
+def _without_ones(shape: Sequence[int], other: Sequence[int]) -> IndexingMap:
+    """From the index of a shape to that of one with the same sizes but for those of 1."""
+    identity = IndexingMap.identity(shape)
+    if tuple(shape) == tuple(other):
+        return identity
+    left = iter([dim for dim, size in enumerate(shape) if size != 1])
+    return identity.with_results(tuple(Const(0) if size == 1 else Dim(next(left)) for size in other))
+
+
+def _root_groups(roots: Sequence[SSAValue]) -> list[tuple[SSAValue, ...]]:
+    """The distinct roots in groups of equal layout and equal shape, or one that is equal without dimensions of size 1, in order."""
     groups: dict[object, dict[SSAValue, None]] = {}
     for root in roots:
         type_ = tensor_type(root)
-        groups.setdefault((type_.get_shape(), type_.encoding), {})[root] = None
+        shape = type_.get_shape()
+        sizes = tuple(size for size in shape if size != 1) if type_.encoding == NoneAttr() else shape
+        groups.setdefault((sizes, type_.encoding), {})[root] = None
     return [tuple(group) for group in groups.values()]
 
 
@@ -146,7 +167,7 @@ def _assign(
 ) -> tuple[PartitionedComputation, frozenset[Operation]]:
     terminator = block.last_op
     assert terminator is not None
-    functions = [whole] if whole is not None else [_new_function(group, True) for group in root_groups(terminator.operands)]
+    functions = [whole] if whole is not None else [_entry_function(group) for group in _root_groups(terminator.operands)]
     uses: dict[Operation, list[Use]] = {}
     for function in functions:
         for root, map in zip(function.roots, function.maps, strict=True):
