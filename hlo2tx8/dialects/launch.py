@@ -173,18 +173,22 @@ class WhileOp(_LoopOp):
 
 @irdl_op_definition
 class RepeatOp(_LoopOp):
-    """`count` times: state = body(state)."""
+    """`count` times: state = body(state). With `counter` [k, start, step], state k is an integer that is `start` in the first turn and
+    `step` more in each one behind it.
+    """
 
     name = "launch.repeat"
 
     count = prop_def(IntegerAttr[IntegerType])
+    counter = opt_prop_def(DenseArrayBase[IntegerType])
     body = region_def("single_block")
 
+    irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$count `(` $state `)` `do` $body attr-dict `:` functional-type($state, $results_)"
 
-    def __init__(self, count: int, state: Sequence[SSAValue], body: Region) -> None:
+    def __init__(self, count: int, state: Sequence[SSAValue], body: Region, counter: Sequence[int] = ()) -> None:
         types = [value.type for value in state]
-        properties = {"count": i64_attr(count)}
+        properties = {"count": i64_attr(count), "counter": i64_array(counter) if counter else None}
         super().__init__(operands=[state], result_types=[types], regions=[body], properties=properties)
 
 

@@ -10,7 +10,7 @@ Equal means: the same ops on the same values with the same attributes and types,
 """
 
 import re
-from collections.abc import Callable, Container, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
@@ -46,6 +46,7 @@ from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.placement import num_tiles, of_part, tiles_of
+from hlo2tx8.hlo.trip_count import constant_of
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.notes import Decision, Name, What, add_notes
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
@@ -85,6 +86,7 @@ class EmitFusionsPass(ModulePass):
         unsupported: list[UnsupportedOp] = []
         notes: list[str] = []
         numbered: list[tuple[int, Operation]] = []
+        counters = {loop: counted for block in blocks for loop, counted in counters_of(block).items()}
         stays = {op: own for block in blocks for op, own in stays_of(block, target.rates).items()}
         for block in blocks:
             numbered += number_fusions(block, numbered[-1][0] + 1 if numbered else 0)
@@ -136,7 +138,7 @@ class EmitFusionsPass(ModulePass):
             Rewriter.replace_op(fusion, _launch(fusion, group, name, updates))
         if not unsupported:
             for block in blocks:
-                launch_control(block)
+                launch_control(block, counters)
         self.hear(notes)
         add_notes(op, notes if self.explain else [note for note in notes if note.startswith("warning: ")])
         if unsupported:
@@ -282,8 +284,8 @@ def number_fusions(block: Block, first: int = 0) -> list[tuple[int, Operation]]:
     return found
 
 
-def launch_control(block: Block) -> None:
-    """The control flow of a block, and of the regions inside of it, as ops of `launch`."""
+def launch_control(block: Block, counters: Mapping[Operation, Sequence[int]]) -> None:
+    """The control flow of a block, and of the regions inside of it, as ops of `launch`; `counters` as of `counters_of`."""
     for op in tuple(block.ops):
         if op.name == UPDATE:
             update = UpdateOp(op.operands)
@@ -292,18 +294,18 @@ def launch_control(block: Block) -> None:
         if op.name not in CONTROL:
             continue
         for region in op.regions:
-            launch_control(region.block)
+            launch_control(region.block, counters)
             terminator = terminator_of(region.block)
             Rewriter.replace_op(terminator, LaunchYieldOp(terminator.operands))
-        Rewriter.replace_op(op, _launched(op))
+        Rewriter.replace_op(op, _launched(op, counters.get(op, ())))
 
 
-def _launched(op: Operation) -> Operation:
+def _launched(op: Operation, counter: Sequence[int]) -> Operation:
     regions = [op.detach_region(region) for region in tuple(op.regions)]
     turns = op.attributes.get(TRIP_COUNT)
     match op.name:
         case "stablehlo.while" if isinstance(turns, IntegerAttr):
-            new = RepeatOp(turns.value.data, op.operands, regions[1])
+            new = RepeatOp(turns.value.data, op.operands, regions[1], counter)
         case "stablehlo.while":
             new = WhileOp(op.operands, *regions)
         case "stablehlo.if":
@@ -312,6 +314,33 @@ def _launched(op: Operation) -> Operation:
             new = CaseOp(op.operands[0], op.result_types, regions)
     new.attributes |= _place_of(op)
     return new
+
+
+def counters_of(block: Block) -> dict[Operation, tuple[int, int, int]]:
+    """By loop, the number of a state that counts its turns, where it starts, and how much more it is in each turn; also of the loops
+    inside of loops and branches."""
+    found: dict[Operation, tuple[int, int, int]] = {}
+    for op in block.ops:
+        if op.name in CONTROL:
+            for region in op.regions:
+                found |= counters_of(region.block)
+        if op.name == "stablehlo.while":
+            counted = ((k, constant_of(op.operands[k]), _step(op.regions[1].block, k)) for k in range(len(op.operands)))
+            first = next(((k, start, step) for k, start, step in counted if start is not None and step is not None), None)
+            found |= {op: first} if first is not None else {}
+    return found
+
+
+def _step(body: Block, number: int) -> int | None:
+    """How much a fusion adds to a state in each turn, None if that is not known, or 0."""
+    made = terminator_of(body).operands[number].owner
+    if not isinstance(made, FusionOp) or [*made.operands] != [body.args[number]] or len(made.results) != 1:
+        return None
+    (added,) = terminator_of(made.body.block).operands
+    if not isinstance(added.owner, Operation) or added.owner.name != "stablehlo.add":
+        return None
+    steps = [constant_of(value) for value in added.owner.operands if value is not made.body.block.args[0]]
+    return steps[0] or None if len(steps) == 1 else None
 
 
 def _place_of(op: Operation) -> dict[str, Attribute]:

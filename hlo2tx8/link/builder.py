@@ -39,6 +39,8 @@ class PieceBuilder:
     """Of the loop or branch that is being filled."""
     held: dict[int, tuple[SSAValue, int]] = field(default_factory=dict[int, tuple[SSAValue, int]])
     """Registers behind the last piece: each has that number, clamped to 0 up to that."""
+    read: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Scalars that were read from their slots."""
 
     @contextmanager
     def nest(self, begin: Record, end: Record) -> Generator[None]:
@@ -61,6 +63,7 @@ class PieceBuilder:
 
     def read_back(self, value: SSAValue, register: Register, op: Operation) -> None:
         """Append records that bring the scalar `value` into a register of the kernel core."""
+        self.read.add(value)
         fmt = SELECTORS[port_of(value.type).dtype]
         records = read_back(self.slots.of[value], fmt, register, self.chip, origin_of(op))
         self.append([(records, [scalar_place(fmt, self.chip)])], "", op, decides=True)
@@ -137,6 +140,7 @@ class PieceBuilder:
         known = scalar_of(value)
         if known is not None:
             return Start(int(known), None, distance, room)
+        self.read.add(value)
         return Start(self.slots.of[value], SELECTORS[port_of(value.type).dtype], distance, room)
 
 

@@ -52,6 +52,7 @@ from hlo2tx8.hlo.regions import captured, terminator_of
 from hlo2tx8.link.assemble import code_of
 from hlo2tx8.link.barriers import Call, LaunchWork, LinkedCode, Scalars
 from hlo2tx8.link.builder import PieceBuilder, origin_of
+from hlo2tx8.link.counted import Counted, counted
 from hlo2tx8.link.moves import Move
 from hlo2tx8.link.place import PlacedStep, placed
 from hlo2tx8.link.records import meet
@@ -123,21 +124,31 @@ class Linker:
         pairs = zip(callee.results, op.results, strict=True)
         self.pieces.copy([Move(slot, self.slots.place(value), value.type) for slot, value in pairs], op)
 
-    def region(self, block: Block, targets: Sequence[int]) -> None:
-        """Append a block, and copies that bring the values of its terminator into the slots `targets`."""
+    def region(self, block: Block, targets: Sequence[int], counter: Counted | None = None) -> None:
+        """Append a block, and copies that bring the values of its terminator into the slots `targets`; the next number of a counter
+        is only made if its slot was read."""
         terminator = terminator_of(block)
         self.slots.want(block, list(targets))
-        self.block(block)
+        last = counter.next if counter is not None else None
+        self.block(block, last)
+        if counter is not None and last is not None:
+            home = self.slots.of[counter.value]
+            if counter.value in self.pieces.read:
+                self.launch(last, [])
+            else:
+                self.slots.put(last.results[0], home)
         self.pieces.bring(terminator.operands, targets, terminator)
         self.slots.end(self.liveness.of(block)[terminator])
 
-    def block(self, block: Block) -> None:
-        """Append the operations of a block, without its terminator."""
+    def block(self, block: Block, but: Operation | None = None) -> None:
+        """Append the operations of a block, without its terminator, and without one that is not to be done there."""
         dying = self.liveness.of(block)
         step = PlacedStep(self.chip.mesh)
         for op in block.ops:
             self.slots.end(step.begun_by(op))
             match op:
+                case _ if op is but:
+                    pass
                 case KernelOp():
                     self.launch(op, dying[op])
                 case WhileOp() | RepeatOp():
@@ -166,7 +177,7 @@ class Linker:
         """Append a launch of the op's kernel; slots of the values `dying` may be reused for its results."""
         kernel = self.encoded[op.callee.string_value()]
         rectangle = Rectangle.of(op)
-        parts = written_parts(op) if rectangle is None and not op.updated and is_lowered(op) else {}
+        parts = written_parts(op, self.views) if rectangle is None and not op.updated and is_lowered(op) else {}
         code, operands, temporary = self.with_views(op, rectangle, parts)
         tiles = rectangle.tiles(self.chip.mesh) if rectangle is not None else ()
         numbers = op.replaces.get_values() if op.replaces and not tiles else ()  # others may read what a placed one overwrites
@@ -260,7 +271,10 @@ class Linker:
                 self.condition(op, homes)
             for arg, home in zip(op.body.block.args, homes, strict=True):
                 slots.put(arg, home)
-            self.region(op.body.block, homes)
+            counter = counted(op) if isinstance(op, RepeatOp) else None
+            if counter is not None:
+                self.views.count(counter, TURN)
+            self.region(op.body.block, homes, counter)
         for result, home in zip(op.results, homes, strict=True):
             slots.put(result, home)
             slots.release(home)

@@ -15,11 +15,12 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.isa.encoding import Record, Register
-from hlo2tx8.device.isa.kc_control import KcMax, KcMin
+from hlo2tx8.device.isa.kc_control import KcAffine, KcMax, KcMin
 from hlo2tx8.dialects.launch import KernelOp, ViewOp
 from hlo2tx8.hlo.signature import port_of
 from hlo2tx8.link.barriers import Scalars
 from hlo2tx8.link.builder import PieceBuilder
+from hlo2tx8.link.counted import Counted
 from hlo2tx8.lower.encode.encode import ViewBase
 from hlo2tx8.lower.encode.registers import FIRST_VIEW_REGISTER, VIEW_REGISTERS
 
@@ -43,13 +44,28 @@ class SlotViews:
 
     pieces: PieceBuilder
     begins: dict[SSAValue, Begin] = field(default_factory=dict[SSAValue, Begin])
+    ends: dict[SSAValue, tuple[int, int]] = field(default_factory=dict[SSAValue, tuple[int, int]])
+    """The least and the greatest that counters of loops are."""
+
+    def count(self, counter: Counted, turn: Register) -> None:
+        """Append what brings a loop's counter into a register, at the beginning of its body; `turn` has the number of the turn."""
+        register = _REGISTERS[0]
+        fields = {"rd": Register(register), "c": counter.start, "r1": turn, "k1": counter.step}
+        self.pieces.add(Scalars([Record(KcAffine, fields)]))
+        self.ends[counter.value] = counter.ends
+        self.pieces.held[register] = counter.value, counter.ends[1]
+
+    def clamped(self, number: tuple[SSAValue, int]) -> tuple[SSAValue, int]:
+        """A number and its room; of a counter that is always inside of that, the greatest that it is."""
+        least, most = self.ends.get(number[0], (0, number[1] + 1))
+        return (number[0], most) if 0 <= least and most <= number[1] else number
 
     def of(self, op: ViewOp) -> Begin:
         """Where a view begins in the slot of the tensor that it shows."""
         port = port_of(op.tensor.type)
         size = port.size_bytes // prod(port.shape) if prod(port.shape) else 0
         outer = self.begins.get(op.tensor, Begin())
-        terms = ((start, room, step * size) for start, step, room in op.terms if room)
+        terms = ((*self.clamped((start, room)), step * size) for start, step, room in op.terms if room)
         return Begin(outer.offset + op.first * size, (*outer.terms, *terms))
 
     def add(self, op: ViewOp) -> None:

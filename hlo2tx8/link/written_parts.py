@@ -14,10 +14,10 @@ from hlo2tx8.dialects.launch import KernelOp, UpdateOp
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.signature import port_of
 from hlo2tx8.link.boxes import box_of, distances
-from hlo2tx8.link.views import Begin
+from hlo2tx8.link.views import Begin, SlotViews
 
 
-def written_parts(op: KernelOp) -> dict[int, tuple[UpdateOp, Begin]]:
+def written_parts(op: KernelOp, views: SlotViews) -> dict[int, tuple[UpdateOp, Begin]]:
     """By number of a kernel's result, the update that it may write itself, and where its part begins."""
     found: dict[int, tuple[UpdateOp, Begin]] = {}
     for number, result in enumerate(op.results):
@@ -26,12 +26,12 @@ def written_parts(op: KernelOp) -> dict[int, tuple[UpdateOp, Begin]]:
             continue
         is_alone = update.tensor.has_one_use() and update.tensor not in op.results
         if is_alone and all(_is_before(value, op) for value in (update.tensor, *update.starts)):
-            begin = _begin(update)
+            begin = _begin(update, views)
             found |= {number: (update, begin)} if begin is not None else {}
     return found
 
 
-def _begin(op: UpdateOp) -> Begin | None:
+def _begin(op: UpdateOp, views: SlotViews) -> Begin | None:
     """Where the one run of an update begins; None if it has several, or none."""
     outer, inner = port_of(op.tensor.type), port_of(op.update.type)
     if 0 in inner.shape or outer.layout != inner.layout:
@@ -46,7 +46,7 @@ def _begin(op: UpdateOp) -> Begin | None:
         if known is not None:
             offset += min(max(int(known), 0), room) * distance
         elif room:
-            terms.append((start, room, distance))
+            terms.append((*views.clamped((start, room)), distance))
     return Begin(offset, tuple(terms))
 
 
