@@ -102,11 +102,9 @@ class EmitFusionsPass(ModulePass):
                 continue
             kept = stays.get(fusion)
             key = fingerprint(fusion), num_tiles(fusion), fusion.code if isinstance(fusion, LibraryOp) else None, kept
-            if isinstance(fusion, GroupOp) and key in apart:
-                pending += [
-                    (group, part)
-                    for part in reversed(_dissolved(fusion, fusion_name(fusion), notes, f"it is equal to {apart[key]}"))
-                ]
+            if isinstance(fusion, GroupOp) and (key in apart or (kept is not None and kept.is_apart)):
+                why = f"it is equal to {apart[key]}" if key in apart else "its weights stay from turn to turn"
+                pending += [(group, part) for part in reversed(_dissolved(fusion, fusion_name(fusion), notes, why))]
                 continue
             if key in emitted:
                 notes.append(f"{fusion_name(fusion)} is equal to {emitted[key][0]}")

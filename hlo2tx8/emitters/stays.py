@@ -5,15 +5,16 @@
 The largest have their room first. What is left is the room of all kernels in the loop.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.device.rates import Rates
-from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.dialects.hlo import FusionOp, GroupOp
 from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.fusion.views import is_view
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.partitioner.contraction import is_dot
 from hlo2tx8.partitioner.instruction import kind_of
@@ -29,11 +30,12 @@ LEAST_EACH = 4 / 3
 @dataclass(frozen=True)
 class Stays:
     """Numbers of a fusion's operands that may stay through the turns of the loop around it, in `kept_bytes` of a tile; its kernel has
-    `spm_bytes` with them, beside what stays of others."""
+    `spm_bytes` with them, beside what stays of others. `is_apart`: a group is better no group, as all its weights may stay."""
 
     operands: frozenset[int]
     kept_bytes: int
     spm_bytes: int
+    is_apart: bool = False
 
 
 def stays_of(block: Block, rates: Rates) -> dict[Operation, Stays]:
@@ -65,7 +67,20 @@ def _of_loop(loop: Operation, rates: Rates) -> dict[Operation, Stays]:
     kept = {op: int(times * sum(shares.values())) for op, shares in chosen.items()}
     room = rates.spm_bytes - sum(kept.values())
     inside = [op for op in nested_ops(loop) if op.name in ("hlo.fusion", "hlo.group")]
-    return {op: Stays(frozenset(chosen.get(op, ())), kept.get(op, 0), room + kept.get(op, 0)) for op in inside}
+    return {
+        op: Stays(frozenset(chosen.get(op, ())), kept.get(op, 0), room + kept.get(op, 0), _is_apart(op, chosen)) for op in inside
+    }
+
+
+def _is_apart(group: Operation, chosen: Mapping[Operation, Container[int]]) -> bool:
+    """May all weights of a group's products stay, and are they more than what its fusions hand on to each other?"""
+    if not isinstance(group, GroupOp) or group.phases is None:
+        return False
+    fusions = [op for op in group.body.block.ops if isinstance(op, FusionOp)]
+    weights = [(op, number) for op in fusions for number in _multiplied(op) if _is_outside(op.operands[number], op)]
+    handed_on = sum(size_bytes(result) for op in fusions[:-1] for result in op.results)
+    is_kept = all(number in chosen.get(op, ()) for op, number in weights)
+    return bool(weights) and is_kept and sum(size_bytes(op.operands[n]) for op, n in weights) > 2 * handed_on
 
 
 def _wanted(op: Operation, turns: int) -> Iterator[tuple[FusionOp, int]]:
@@ -78,7 +93,7 @@ def _wanted(op: Operation, turns: int) -> Iterator[tuple[FusionOp, int]]:
             if isinstance(inner, FusionOp):
                 if turns > 1:
                     yield from ((inner, number) for number in _multiplied(inner) if _is_outside(inner.operands[number], inner))
-            elif inner.regions and not (inner.name == "hlo.group" and getattr(inner, "is_kernel", False)):
+            elif inner.regions:
                 yield from _wanted(inner, turns)
 
 
@@ -90,8 +105,13 @@ def _multiplied(fusion: FusionOp) -> list[int]:
 
 
 def _is_outside(value: SSAValue, op: Operation) -> bool:
-    """Is a value made before the innermost loop around an op?"""
+    """Is a value made before the innermost loop around an op, or a view of such a value?"""
+    if isinstance(value.owner, FusionOp) and is_view(value.owner):
+        return all(_is_outside(operand, value.owner) for operand in value.owner.operands)
     block = op.parent_block()
+    around = block.parent_op() if block is not None else None
+    if isinstance(value, BlockArgument) and value.owner is block and isinstance(around, GroupOp):
+        return _is_outside(around.operands[value.index], around)
     while block is not None:
         if value.owner is block or (isinstance(value.owner, Operation) and value.owner.parent_block() is block):
             return False

@@ -1,33 +1,37 @@
-"""Which operands a fusion's result may overwrite: those of which element i is read for element i of the result only.
+"""Which operands a fusion's results may overwrite: those of which element i is read for element i of the results only.
 
 %r = hlo.fusion "add_fusion"(%sum, %x, %y) { %sum + dot_general %x, %y }        %sum, if nobody reads it afterwards
 
-A kernel writes each element of its result once, after it has read all that this element depends on, so %r and %sum may be one.
+A kernel writes each element of its results once, after it has read all that this element depends on, so %r and %sum may be one. Where
+there are several results one loop must make them all.
 """
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from hlo2tx8.dialects.hlo_lines import JoinAtOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
+from hlo2tx8.partitioner.computation import partition
 from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
+
+ONES = ("stablehlo.reshape", "stablehlo.broadcast_in_dim")
+"""What may add dimensions of size 1."""
 
 
 def replaceable(fusion: Operation) -> list[int]:
-    """The numbers of the operands, of the result's type, whose buffer the result may take; () if there are several results."""
-    if len(fusion.results) != 1:
-        return []
-    (result,) = fusion.results
+    """The numbers of the operands, of a result's type, whose buffer that result may take."""
     body = fusion.regions[0].block
-    return [
+    found = [
         number
         for number, (operand, arg) in enumerate(zip(fusion.operands, body.args, strict=True))
-        if operand.type == result.type and list(fusion.operands).count(operand) == 1 and _stays_in_place(arg)
+        if operand.type in fusion.result_types and list(fusion.operands).count(operand) == 1 and _stays_in_place(arg)
     ]
+    is_one = len(fusion.results) == 1 or not found or sum(f.is_entry_root for f in partition(body).functions) == 1
+    return found if is_one else []
 
 
 def _stays_in_place(value: BlockArgument) -> bool:
-    """Is all that depends on a value of its shape, and depends on it element by element?"""
-    shape = shape_of(value)
+    """Is all that depends on a value of its shape, but for dimensions of size 1, and depends on it element by element?"""
+    sizes = _without_ones(value)
     seen: set[SSAValue] = {value}
     waiting: list[SSAValue] = [value]
     while waiting:
@@ -35,10 +39,14 @@ def _stays_in_place(value: BlockArgument) -> bool:
             op = use.operation
             if isinstance(op, ReturnOp) and op.parent is value.block:
                 continue
-            is_own = is_elementwise(op) or (isinstance(op, JoinAtOp) and use.index == 0)
-            if op.parent is not value.block or not is_own or any(shape_of(r) != shape for r in op.results):
+            is_own = is_elementwise(op) or (isinstance(op, JoinAtOp) and use.index == 0) or op.name in ONES
+            if op.parent is not value.block or not is_own or any(_without_ones(r) != sizes for r in op.results):
                 return False
             new = [result for result in op.results if result not in seen]
             seen.update(new)
             waiting += new
     return True
+
+
+def _without_ones(value: SSAValue) -> list[int]:
+    return [size for size in shape_of(value) if size != 1]

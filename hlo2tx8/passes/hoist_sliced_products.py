@@ -27,6 +27,8 @@ from hlo2tx8.passes.rules.loops import TRIP_COUNT
 from hlo2tx8.schedule.costs import size_bytes
 
 DOTS = ("stablehlo.dot", "stablehlo.dot_general")
+MOVES = ("stablehlo.slice", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.convert")
+"""What weights may be made by in each turn."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class HoistSlicedProductsPass(ModulePass):
 def _slice_of(dot: Operation, body: Block) -> Operation | None:
     """What reads the slice that is a dot's first operand: one whole element along the first dimension of a tensor from outside, as
     the other operand is."""
-    if dot.name not in DOTS or DotProduct.of(Expansion(dot)).batch[0] or _is_inside(dot.operands[1], body):
+    if dot.name not in DOTS or DotProduct.of(Expansion(dot)).batch[0] or _moved_from(dot.operands[1], body) is None:
         return None
     reshape = dot.operands[0].owner
     read = reshape.operands[0].owner if isinstance(reshape, Operation) and reshape.name == "stablehlo.reshape" else None
@@ -67,6 +69,18 @@ def _is_inside(value: SSAValue, body: Block) -> bool:
     return owner is body or (isinstance(owner, Operation) and owner.parent is body)
 
 
+def _moved_from(value: SSAValue, body: Block) -> list[Operation] | None:
+    """The moves in a loop's body that make a value of one from outside, the last one first; None if it is made otherwise."""
+    found: list[Operation] = []
+    while _is_inside(value, body):
+        owner = value.owner
+        if not isinstance(owner, Operation) or owner.name not in MOVES:
+            return None
+        found.append(owner)
+        value = owner.operands[0]
+    return found
+
+
 def _is_worth(dot: Operation, slices: SSAValue, turns: int) -> bool:
     """Does each turn read a slice of its own, and less if they are multiplied at once?"""
     count = shape_of(slices)[0]
@@ -80,7 +94,12 @@ def _hoist(loop: Operation, dot: Operation, read: Operation) -> None:
     numbers = dot_numbers((), (), [dim + 1 for dim in lhs_contract], rhs_contract)
     properties = {**dot.properties, "dot_dimension_numbers": numbers}
     shape = (shape_of(slices)[0], *shape_of(result))
-    whole = before.emit("dot_general", [slices, dot.operands[1]], before.like(result, shape), **properties)
+    mapping: dict[SSAValue, SSAValue] = {}
+    assert loop.parent is not None and isinstance(body := dot.parent, Block)
+    for move in reversed(_moved_from(dot.operands[1], body) or []):
+        loop.parent.insert_op_before(move.clone(mapping), loop)
+    weights = mapping.get(dot.operands[1], dot.operands[1])
+    whole = before.emit("dot_general", [slices, weights], before.like(result, shape), **properties)
     map = IndexingMap.identity((1, *shape[1:]))
     fields = place_properties(map, [map.with_results(())], [0], [shape[0] - 1])
     own = e.insert(ReadAtOp([whole, place], [e.like(result, (1, *shape[1:]))], fields)).results[0]
