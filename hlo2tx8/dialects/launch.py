@@ -173,8 +173,8 @@ class WhileOp(_LoopOp):
 
 @irdl_op_definition
 class RepeatOp(_LoopOp):
-    """`count` times: state = body(state). With `counter` [k, start, step], state k is an integer that is `start` in the first turn and
-    `step` more in each one behind it.
+    """`count` times: state = body(state). With `counter` [k, start, step], state k is an integer that is `start` in the first turn
+    and `step` more in each one behind it.
     """
 
     name = "launch.repeat"

@@ -174,8 +174,8 @@ ENTRY: str = "xla.entry"
 UPDATES: str = "xla.updates"
 """Attribute of that function: result k holds the elements of operand updates[k] when it begins, one for each result."""
 STAYS: str = "xla.stays"
-"""Attribute of a kernel module, `array<i64>`: numbers of arguments that its plan counts on to stay in the scratchpads from one launch
-to the next, in a loop that does not change them."""
+"""Attribute of a kernel module, `array<i64: turns, numbers...>`: its plan counts on it that arguments of these numbers stay in the
+scratchpads from one launch to the next, in a loop of so many turns that does not change them."""
 PART: str = "tiles"
 """Attribute of a kernel module: for how many tiles it is, if they are not all of the chip."""
 LANE: str = "xla.lane"

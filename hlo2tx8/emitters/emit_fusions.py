@@ -10,7 +10,7 @@ Equal means: the same ops on the same values with the same attributes and types,
 """
 
 import re
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from hlo2tx8.device.chip import load_chip
+from hlo2tx8.device.chip import Chip, load_chip
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, LibraryOp, origin
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp
@@ -28,13 +28,14 @@ from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.dialects.xla import ENTRY, updated_operands
 from hlo2tx8.emitters.band_phases import is_of_bands
 from hlo2tx8.emitters.choose_plan import FirstThatFits, Judge, Named, trust
+from hlo2tx8.emitters.counters import counters_of
 from hlo2tx8.emitters.head_phases import is_of_heads
 from hlo2tx8.emitters.library import library_kernel
 from hlo2tx8.emitters.norm_phases import is_of_norm
 from hlo2tx8.emitters.product_phases import is_of_products, runs_of_products
 from hlo2tx8.emitters.projection_phases import ProjectionApartError, is_of_projection
 from hlo2tx8.emitters.search_kernels import KernelSearch, Timer, emit
-from hlo2tx8.emitters.stays import stays_of
+from hlo2tx8.emitters.stays import stays_at, stays_of
 from hlo2tx8.errors import CapacityError, CompileError, UnsupportedError, UnsupportedOp
 from hlo2tx8.fusion.build_group import dissolve
 from hlo2tx8.fusion.in_place import replaceable
@@ -46,11 +47,10 @@ from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.placement import num_tiles, of_part, tiles_of
-from hlo2tx8.hlo.trip_count import constant_of
 from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.notes import Decision, Name, What, add_notes
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
-from hlo2tx8.schedule.work_split import Target
+from hlo2tx8.schedule.work_split import Stays, Target
 
 LEAST_HALVED = 4
 """Products that cannot be phases of one kernel may be of two, if there are as many."""
@@ -85,13 +85,8 @@ class EmitFusionsPass(ModulePass):
         apart: dict[Hashable, str] = {}
         unsupported: list[UnsupportedOp] = []
         notes: list[str] = []
-        numbered: list[tuple[int, Operation]] = []
-        counters = {loop: counted for block in blocks for loop, counted in counters_of(block).items()}
-        stays = {op: own for block in blocks for op, own in stays_of(block, target.rates).items()}
-        for block in blocks:
-            numbered += number_fusions(block, numbered[-1][0] + 1 if numbered else 0)
-        pending = numbered[::-1]
-        done = 0
+        counters, stays = counters_of(blocks), stays_of(blocks, target.rates)
+        pending, done = _numbered(blocks)[::-1], 0
         while pending:
             self.watch(done / (done + len(pending)))
             done += 1
@@ -100,9 +95,9 @@ class EmitFusionsPass(ModulePass):
                 Rewriter.replace_op(fusion, _view(fusion, view))
                 notes.append(_said(What.VIEW, fusion))
                 continue
-            kept = stays.get(fusion)
-            key = fingerprint(fusion), num_tiles(fusion), fusion.code if isinstance(fusion, LibraryOp) else None, kept
-            if isinstance(fusion, GroupOp) and (key in apart or (kept is not None and kept.is_apart)):
+            own = stays_at(fusion, stays)
+            key = fingerprint(fusion), num_tiles(fusion), fusion.code if isinstance(fusion, LibraryOp) else None, own
+            if isinstance(fusion, GroupOp) and (key in apart or own.is_apart):
                 why = f"it is equal to {apart[key]}" if key in apart else "its weights stay from turn to turn"
                 pending += [(group, part) for part in reversed(_dissolved(fusion, fusion_name(fusion), notes, why))]
                 continue
@@ -110,15 +105,7 @@ class EmitFusionsPass(ModulePass):
                 notes.append(f"{fusion_name(fusion)} is equal to {emitted[key][0]}")
             else:
                 name = unique_name(fusion, {name for name, _ in emitted.values()})
-                rates = Rates.of(chip.part(key[1]) if key[1] else chip)
-                wanted = replace(
-                    target,
-                    rates=rates if kept is None else replace(rates, spm_bytes=min(rates.spm_bytes, kept.spm_bytes)),
-                    stays=frozenset() if kept is None else kept.operands,
-                    kept_bytes=0 if kept is None else kept.kept_bytes,
-                    meeting=0 if is_all_there_is(fusion) else chip.cycles.barrier,
-                    feeds_batches=feeds_batches(fusion),
-                )
+                wanted = _target_of(fusion, target, chip.part(key[1]) if key[1] else chip, own)
                 parts = _timed_parts(fusion)
                 try:
                     made = self._emit(fusion, name, wanted, notes)
@@ -196,6 +183,18 @@ class EmitFusionsPass(ModulePass):
             return _dissolved(op, name, notes, str(error))
 
 
+def _target_of(fusion: Operation, target: Target, chip: Chip, stays: Stays) -> Target:
+    """What a fusion's kernel is for: a chip of so many tiles, other work around it, and what stays in a loop around it."""
+    rates = Rates.of(chip)
+    return replace(
+        target,
+        rates=replace(rates, spm_bytes=min(rates.spm_bytes, stays.spm_bytes)) if stays.spm_bytes else rates,
+        meeting=0 if is_all_there_is(fusion) else chip.cycles.barrier,
+        feeds_batches=feeds_batches(fusion),
+        stays=stays,
+    )
+
+
 def _view(fusion: Operation, place: ViewPlace) -> ViewOp:
     tensor, *starts = fusion.operands
     return ViewOp(tensor, fusion.results[0].type, starts, place.offset, place.steps, place.rooms)
@@ -258,6 +257,14 @@ def has_batched_dot(fusion: Operation) -> bool:
     return any(numbers_of(attributes_of(op))[0] for op in dots)
 
 
+def _numbered(blocks: Iterable[Block]) -> list[tuple[int, Operation]]:
+    """Those of all blocks, see `number_fusions`."""
+    numbered: list[tuple[int, Operation]] = []
+    for block in blocks:
+        numbered += number_fusions(block, numbered[-1][0] + 1 if numbered else 0)
+    return numbered
+
+
 def number_fusions(block: Block, first: int = 0) -> list[tuple[int, Operation]]:
     """The fusions, and groups that are one kernel, of @main and of the regions in it, with their group numbers; other groups are
     dissolved on the way."""
@@ -312,33 +319,6 @@ def _launched(op: Operation, counter: Sequence[int]) -> Operation:
             new = CaseOp(op.operands[0], op.result_types, regions)
     new.attributes |= _place_of(op)
     return new
-
-
-def counters_of(block: Block) -> dict[Operation, tuple[int, int, int]]:
-    """By loop, the number of a state that counts its turns, where it starts, and how much more it is in each turn; also of the loops
-    inside of loops and branches."""
-    found: dict[Operation, tuple[int, int, int]] = {}
-    for op in block.ops:
-        if op.name in CONTROL:
-            for region in op.regions:
-                found |= counters_of(region.block)
-        if op.name == "stablehlo.while":
-            counted = ((k, constant_of(op.operands[k]), _step(op.regions[1].block, k)) for k in range(len(op.operands)))
-            first = next(((k, start, step) for k, start, step in counted if start is not None and step is not None), None)
-            found |= {op: first} if first is not None else {}
-    return found
-
-
-def _step(body: Block, number: int) -> int | None:
-    """How much a fusion adds to a state in each turn, None if that is not known, or 0."""
-    made = terminator_of(body).operands[number].owner
-    if not isinstance(made, FusionOp) or [*made.operands] != [body.args[number]] or len(made.results) != 1:
-        return None
-    (added,) = terminator_of(made.body.block).operands
-    if not isinstance(added.owner, Operation) or added.owner.name != "stablehlo.add":
-        return None
-    steps = [constant_of(value) for value in added.owner.operands if value is not made.body.block.args[0]]
-    return steps[0] or None if len(steps) == 1 else None
 
 
 def _place_of(op: Operation) -> dict[str, Attribute]:

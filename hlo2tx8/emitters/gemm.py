@@ -168,7 +168,8 @@ class GemmEmitter:
 
         module = emit_loops(match.fusion, match.partitioned, match.accesses, nests)
         if any(blocking.stays for _, blocking in match.chosen):
-            module.attributes[STAYS] = i64_array(sorted(match.fusion.target.stays))
+            stays = match.fusion.target.stays
+            module.attributes[STAYS] = i64_array([stays.turns, *sorted(stays.operands)])
         if any(blocking.is_shared for _, blocking in match.chosen):
             rates = match.fusion.target.rates
             entry = next(op for op in module.body.block.ops if "xla.entry" in op.attributes)
@@ -339,10 +340,11 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     made_passes = sides[0].passes, sides[1].passes
     given = depth, operand, kept, moved, products, copies, loop.lines
     work = ContractionWork(*given, *forms, *epilogue, *more, rows_stay, has_rows=has_rows, loops=loops, read_bytes=read_bytes)
-    if target.stays and is_dot(dots[0]) and loops == 1 and parts != EXACT_PARTS:
+    if target.stays.operands and is_dot(dots[0]) and loops == 1 and parts != EXACT_PARTS:
         places = rows, 1 - rows
-        may_stay = [all(parameter_of(dot.operands[place]) in target.stays for dot in dots) for place in places]
-        work = replace(work, may_stay=(may_stay[0], may_stay[1]), stay_bytes=target.kept_bytes)
+        may_stay = [all(parameter_of(dot.operands[place]) in target.stays.operands for dot in dots) for place in places]
+        work = replace(work, may_stay=(may_stay[0], may_stay[1]), stay_bytes=target.stays.kept_bytes)
+        work = replace(work, turns_around=target.stays.turns)
     return replace(work, made_passes=made_passes, run=_run(dots[0], made[0]))
 
 

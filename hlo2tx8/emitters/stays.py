@@ -1,12 +1,11 @@
-"""What products in a loop read again in each turn, and may leave in the scratchpads meanwhile: weights that the loop does not change.
+"""What products in a loop read again in each turn, and may leave in the scratchpads meanwhile: weights, mostly.
 
     while (%h = %h0) { hlo.fusion(%h, %w) { dot %h, %w } }        operand 1 of the fusion may stay, if all of %w has room
 
 The largest have their room first. What is left is the room of all kernels in the loop.
 """
 
-from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
@@ -14,49 +13,48 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
 from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.emitters.counters import WHILE
 from hlo2tx8.fusion.views import is_view
+from hlo2tx8.hlo.placement import tiles_of
+from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.partitioner.contraction import is_dot
 from hlo2tx8.partitioner.instruction import kind_of
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
 from hlo2tx8.schedule.costs import size_bytes
+from hlo2tx8.schedule.work_split import NOTHING, Stays
 
 MOST_KEPT = 0.75
 """The part of the scratchpads that may be left to what stays."""
 LEAST_EACH = 4 / 3
 """Times its share of a tensor that a tile must be able to keep, as not all tiles may have some of it."""
+UNKNOWN_TURNS = 8
+"""Turns that a loop is thought to make whose number of turns depends on data."""
 
 
-@dataclass(frozen=True)
-class Stays:
-    """Numbers of a fusion's operands that may stay through the turns of the loop around it, in `kept_bytes` of a tile; its kernel has
-    `spm_bytes` with them, beside what stays of others. `is_apart`: a group is better no group, as all its weights may stay."""
-
-    operands: frozenset[int]
-    kept_bytes: int
-    spm_bytes: int
-    is_apart: bool = False
-
-
-def stays_of(block: Block, rates: Rates) -> dict[Operation, Stays]:
-    """Of all that is computed in the loops of a block."""
+def stays_of(blocks: Iterable[Block], rates: Rates) -> dict[Operation, Stays]:
+    """Of all that is computed in the loops of blocks, and of the loops: what is left to others in them."""
     found: dict[Operation, Stays] = {}
-    for op in block.ops:
-        if op.name == "stablehlo.while" and not any(inner.name == "func.call" for inner in nested_ops(op)):
-            found |= _of_loop(op, rates)
-        elif op.name != "hlo.fusion":
-            for region in op.regions:
-                for inner in region.blocks:
-                    found |= stays_of(inner, rates)
+    for op in (op for block in blocks for op in block.ops):
+        if op.name == WHILE:
+            found |= _of_loop(op, rates) if not any(map(_is_in_the_way, nested_ops(op))) else {}
+        elif op.name in CONTROL:
+            found |= stays_of([region.block for region in op.regions], rates)
     return found
+
+
+def _is_in_the_way(op: Operation) -> bool:
+    """Does an op need scratchpads as they are given, by itself or on some tiles?"""
+    return op.name in ("func.call", "hlo.library") or tiles_of(op) is not None
 
 
 def _of_loop(loop: Operation, rates: Rates) -> dict[Operation, Stays]:
     """What is left when each has its least room is shared out alike, up to all of a tensor for a tile."""
     wanted = sorted(_wanted(loop, 1), key=lambda own: -size_bytes(own[0].operands[own[1]]))
+    turns: dict[Operation, int] = {fusion: count for fusion, _, count in wanted}
     chosen: dict[Operation, dict[int, float]] = {}
     most = left = MOST_KEPT * rates.spm_bytes
-    for fusion, number in wanted:
+    for fusion, number, _ in wanted:
         share = LEAST_EACH * size_bytes(fusion.operands[number]) / rates.tiles
         if share <= left:
             chosen.setdefault(fusion, {})[number] = share
@@ -67,9 +65,20 @@ def _of_loop(loop: Operation, rates: Rates) -> dict[Operation, Stays]:
     kept = {op: int(times * sum(shares.values())) for op, shares in chosen.items()}
     room = rates.spm_bytes - sum(kept.values())
     inside = [op for op in nested_ops(loop) if op.name in ("hlo.fusion", "hlo.group")]
-    return {
-        op: Stays(frozenset(chosen.get(op, ())), kept.get(op, 0), room + kept.get(op, 0), _is_apart(op, chosen)) for op in inside
-    }
+
+    def own(op: Operation) -> Stays:
+        kept_bytes = kept.get(op, 0)
+        return Stays(frozenset(chosen.get(op, ())), kept_bytes, room + kept_bytes, turns.get(op, 1), _is_apart(op, chosen))
+
+    return {op: own(op) for op in (loop, *inside)}
+
+
+def stays_at(op: Operation, known: Mapping[Operation, Stays]) -> Stays:
+    """Of a fusion or a group, which may have been made since they became known: then of the loop around it."""
+    around: Operation | None = op
+    while around is not None and around not in known:
+        around = around.parent_op()
+    return NOTHING if around is None else known[around]
 
 
 def _is_apart(group: Operation, chosen: Mapping[Operation, Container[int]]) -> bool:
@@ -83,16 +92,19 @@ def _is_apart(group: Operation, chosen: Mapping[Operation, Container[int]]) -> b
     return bool(weights) and is_kept and sum(size_bytes(op.operands[n]) for op, n in weights) > 2 * handed_on
 
 
-def _wanted(op: Operation, turns: int) -> Iterator[tuple[FusionOp, int]]:
-    """Fusions with products in the regions of an op, with operands that are not made in the innermost loop around them."""
-    if op.name == "stablehlo.while":
+def _wanted(op: Operation, turns: int) -> Iterator[tuple[FusionOp, int, int]]:
+    """Fusions with products in the regions of an op, with operands that are not made in the innermost loop around them, and the
+    turns of that."""
+    if op.name == WHILE:
         counted = op.attributes.get(TRIP_COUNT)
-        turns = counted.value.data if isinstance(counted, IntegerAttr) else 2
+        turns = counted.value.data if isinstance(counted, IntegerAttr) else UNKNOWN_TURNS
     for region in op.regions:
         for inner in region.block.ops:
             if isinstance(inner, FusionOp):
                 if turns > 1:
-                    yield from ((inner, number) for number in _multiplied(inner) if _is_outside(inner.operands[number], inner))
+                    yield from (
+                        (inner, number, turns) for number in _multiplied(inner) if _is_outside(inner.operands[number], inner)
+                    )
             elif inner.regions:
                 yield from _wanted(inner, turns)
 
@@ -116,7 +128,7 @@ def _is_outside(value: SSAValue, op: Operation) -> bool:
         if value.owner is block or (isinstance(value.owner, Operation) and value.owner.parent_block() is block):
             return False
         around = block.parent_op()
-        if around is None or around.name == "stablehlo.while":
+        if around is None or around.name == WHILE:
             return around is not None
         block = around.parent_block()
     return False

@@ -2,8 +2,8 @@
 
 %r = hlo.fusion "add_fusion"(%sum, %x, %y) { %sum + dot_general %x, %y }        %sum, if nobody reads it afterwards
 
-A kernel writes each element of its results once, after it has read all that this element depends on, so %r and %sum may be one. Where
-there are several results one loop must make them all.
+A kernel writes each element of its results once, after it has read all that this element depends on, so %r and %sum may be one.
+Where there are several results one loop must make them all.
 """
 
 from xdsl.ir import BlockArgument, Operation, SSAValue

@@ -42,8 +42,8 @@ class LaunchWork:
     """One launch of `code`. `numbers` are its DDR slots in the program, None if the code already names them.
 
     `decides` is True if the launch leaves values in registers on which a later branch or loop depends: whoever runs that must run
-    this too. `guests` are uses of buffers of the next launch. `tiles` are those that run it, if not all do. `stays` are buffers that
-    the launches of a loop find as they were loaded before it, by number; what is from `kept_from` on is not the launch's, if not 0.
+    this too. `guests` are uses of buffers of the next launch. `tiles` are those that run it, if not all do. `stays` are buffers
+    that the launches of a loop find as they were loaded before it, by number; what is from `kept_from` on is not its own, if not 0.
     """
 
     code: LinkedCode
@@ -84,8 +84,8 @@ class Call:
 
 @dataclass(eq=False)
 class Nest:
-    """A loop, a branch or a function: the record that begins it, its body, and the record that ends it. `stays`: buffers that live up
-    to there."""
+    """A loop, a branch or a function: the record that begins it, its body, and the record that ends it. `stays` live up
+    to that."""
 
     begin: Record
     end: Record

@@ -1,5 +1,4 @@
-"""The counter of a loop whose number of turns is known, in a register: where only places in tensors depend on it, nothing keeps it in a
-slot.
+"""The counter of a loop whose number of turns is known, in a register: where only places in tensors depend on it, no slot has it.
 
     %i = 0 ... add %i, 1; %i in slot 11                    KC_loop r2 = 0 to 64
     KC_loop r2 = 0 to 64                                     KC_affine r56 = 0 + 1*r2
@@ -25,8 +24,8 @@ from hlo2tx8.hlo.signature import port_of
 
 @dataclass(frozen=True)
 class Counted:
-    """A loop variable that is `start` in the first turn and `step` more in each one behind it, up to `last`; `next` is the launch that
-    makes the next one, if only places in tensors depend on the variable."""
+    """A loop variable that is `start` in the first turn and `step` more in each one behind it, up to `last`; `next` is the launch
+    that makes the next one, if only places in tensors depend on the variable."""
 
     value: SSAValue
     start: int

@@ -48,13 +48,13 @@ def invariant_records(code: LinkedCode, is_fixed: Sequence[bool]) -> InvariantRe
     for use in code.uses:
         role = code.records[use.record].kind.FIELDS[use.operand].role
         touches.setdefault(use.record, []).append((use.buffer, role in WRITES))
-    walk = _Walk(code.records, partners(code.records), is_fixed, touches)
+    walk = _InvariantWalk(code.records, partners(code.records), is_fixed, touches)
     walk.run(0, len(code.records), {ZERO.number, TILE.number})
     return InvariantRecords(tuple(walk.parts()), frozenset(walk.scalars))
 
 
 @dataclass
-class _Walk:
+class _InvariantWalk:
     """`alike` are records of engines that may be so, as far as their numbers go."""
 
     records: Sequence[Record]
@@ -111,9 +111,7 @@ def _are_behind(readers: Sequence[int], writers: Sequence[int], made: set[int]) 
     return all(reader > writers[-1] for reader in readers if reader not in made)
 
 
-def _together(
-    staying: set[int], writers: dict[int, list[int]], touches: dict[int, list[tuple[int, bool]]]
-) -> list[StayingBuffers]:
+def _together(staying: set[int], writers: dict[int, list[int]], touches: dict[int, list[tuple[int, bool]]]) -> list[StayingBuffers]:
     """Buffers by what writes them; those that one record touches are together."""
     found: list[tuple[set[int], set[int]]] = []
     for buffer in sorted(staying):

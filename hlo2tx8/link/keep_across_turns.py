@@ -7,8 +7,8 @@
       ...                                         ...
     KC_end                                      KC_end
 
-These buffers have places of their own at the end of the scratchpad through all turns; buffers of the loop's other launches are moved
-out of their way. What has no room is loaded in each turn as before, the largest have their places first.
+These buffers have places of their own at the end of the scratchpad through all turns; buffers of the loop's other launches are
+moved out of their way. What has no room is loaded in each turn as before, the largest have their places first.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,13 +28,13 @@ ALWAYS = LiveRange(-1, 1 << 62)
 
 
 def keep_across_turns(pieces: list[Piece], chip: Chip, moved: Moved) -> None:
-    """Changes the code of launches in loops, and puts launches that load their buffers in front of the loops; outer loops come first."""
+    """Changes the code of launches in loops, and puts launches that load their buffers in front of these, outer loops first."""
     space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
     for at in reversed(range(len(pieces))):
         piece = pieces[at]
         if isinstance(piece, Nest):
             if piece.begin.kind is KcLoop:
-                pieces[at:at] = _Loop(piece, space, chip.tiles, moved).keep()
+                pieces[at:at] = _LoopThatKeeps(piece, space, chip.tiles, moved).keep()
             keep_across_turns(piece.body, chip, moved)
 
 
@@ -44,7 +44,7 @@ def keeping(code: LinkedCode, is_fixed: Sequence[bool]) -> LinkedCode:
 
 
 @dataclass
-class _Loop:
+class _LoopThatKeeps:
     """A loop in which launches may keep what they load; `moved` as of `load_ahead`, `placed` what was found for launches that are
     asked again."""
 

@@ -183,7 +183,8 @@ class Linker:
         numbers = op.replaces.get_values() if op.replaces and not tiles else ()  # others may read what a placed one overwrites
         replaced = [op.operands[n] for n in numbers if op.operands[n] in dying and op.operands[n] not in self.views.begins]
         results = self.updated(op, dying) or [
-            self.part(parts[number][0]) if number in parts else self.slots.replace(v, replaced) for number, v in enumerate(op.results)
+            self.part(parts[number][0]) if number in parts else self.slots.replace(v, replaced)
+            for number, v in enumerate(op.results)
         ]
         first = len(temporary)
         for type_ in kernel.scratch:

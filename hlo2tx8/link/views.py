@@ -58,7 +58,7 @@ class SlotViews:
     def clamped(self, number: tuple[SSAValue, int]) -> tuple[SSAValue, int]:
         """A number and its room; of a counter that is always inside of that, the greatest that it is."""
         least, most = self.ends.get(number[0], (0, number[1] + 1))
-        return (number[0], most) if 0 <= least and most <= number[1] else number
+        return (number[0], most) if least >= 0 and most <= number[1] else number
 
     def of(self, op: ViewOp) -> Begin:
         """Where a view begins in the slot of the tensor that it shows."""

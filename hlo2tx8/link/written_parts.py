@@ -56,4 +56,3 @@ def _is_before(value: SSAValue, op: Operation) -> bool:
     if isinstance(owner, Block):
         return isinstance(value, BlockArgument)
     return owner.parent is not op.parent or owner.is_before_in_block(op)
-

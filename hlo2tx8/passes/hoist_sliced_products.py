@@ -95,8 +95,8 @@ def _hoist(loop: Operation, dot: Operation, read: Operation) -> None:
     properties = {**dot.properties, "dot_dimension_numbers": numbers}
     shape = (shape_of(slices)[0], *shape_of(result))
     mapping: dict[SSAValue, SSAValue] = {}
-    assert loop.parent is not None and isinstance(body := dot.parent, Block)
-    for move in reversed(_moved_from(dot.operands[1], body) or []):
+    assert loop.parent is not None
+    for move in reversed(_moved_from(dot.operands[1], loop.regions[1].block) or []):
         loop.parent.insert_op_before(move.clone(mapping), loop)
     weights = mapping.get(dot.operands[1], dot.operands[1])
     whole = before.emit("dot_general", [slices, weights], before.like(result, shape), **properties)

@@ -67,7 +67,8 @@ class ContractionWork:
     `stores_sums`: the result is stored from where it was added up, before the next step's sums.
     `read_bytes`: of an element of rows and of columns in memory, where they are not multiplied as they are there; then more
     vector instructions may make of it what is multiplied (`made_passes`), with other factors behind each `run` of products.
-    `may_stay`: may rows, and columns, stay from one turn of a loop around to the next, in `stay_bytes` of a tile?"""
+    `may_stay`: may rows, and columns, stay from one turn of a loop around to the next, in `stay_bytes` of a tile? It makes
+    `turns_around`."""
 
     depth: int
     operand_bytes: int
@@ -97,6 +98,7 @@ class ContractionWork:
     run: int = 0
     may_stay: tuple[bool, bool] = (False, False)
     stay_bytes: int = 0
+    turns_around: int = 1
 
     @property
     def in_memory(self) -> tuple[int, int]:
@@ -194,8 +196,8 @@ class Blocking:
     """A way to cut a part into steps: sizes of a step along the part's dimensions, products that an instruction adds up, and what
     that is estimated to cost: cycles, and bytes of a tile's buffers. `is_shared`: tiles share what they load, see mesh_split;
     `is_by_columns`: then the steps of some columns come one after the other, not those of some rows; `is_in_runs`: all rows of a
-    tile follow each other, and all columns; `pace` of steps whose panels tiles share; `stays`: some of what is loaded does, from one
-    turn of a loop around to the next."""
+    tile follow each other, and all columns; `pace` of steps whose panels tiles share; `stays`: some of what is loaded does, from
+    one turn of a loop around to the next."""
 
     box: tuple[int, ...]
     depth: int
@@ -328,7 +330,9 @@ def alike_bytes(part: ContractionPart, box: Sequence[int], depth: int, work: Con
     return loaded(part, box, work)[1] * work.products * work.in_memory[1]
 
 
-def sides_that_stay(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> tuple[bool, bool]:
+def sides_that_stay(
+    part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates
+) -> tuple[bool, bool]:
     """Do rows, and columns, stay from one turn of a loop around to the next? A tile has them all at once then, in one step."""
     if not any(work.may_stay) or depth < work.depth or _num_chunks(part, box) > rates.tiles:
         return False, False
@@ -570,10 +574,11 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     loads = sum(count * size for count, size in zip(loaded(part, box, work), work.in_memory, strict=True))
     taps = prod(line.taps for line in work.lines)
     alike = once = alike_bytes(part, box, depth, work)
-    stay = sides_that_stay(part, box, depth, work, rates)
+    stay, before = sides_that_stay(part, box, depth, work, rates), 0.0
     if any(stay):
-        sides = zip(loaded(part, box, work), work.in_memory, stay, strict=True)
+        sides = list(zip(loaded(part, box, work), work.in_memory, stay, strict=True))
         loads = sum(count * size for count, size, stays in sides if not stays)
+        before = active * work.depth * sum(count * size for count, size, stays in sides if stays) / rates.ddr
         alike = once = _alike_beside(part, box, stay, work)
     if not is_spread(alike, active, rates):
         alike = 0
@@ -605,6 +610,8 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     busy += (moved + turned) / turns  # a panel is between its zeros before it is multiplied
     # while tiles send each other what they have alike, steps are loaded as far as there are buffers; of guarded ones one
     ahead = min(steps, 1 if chunks % active else 2) * first
+    busy += before / work.turns_around
+    last += before / work.turns_around
     streamed = max((chunks * own + alike) / rates.ddr, start + (chunks * own - ahead) / rates.ddr if alike else 0.0)
     streamed += steps * rates.transfer_start  # tiles that are in step all start a transfer at the same time
     return max(busy, streamed + last, steps * own / rates.transfer + last)

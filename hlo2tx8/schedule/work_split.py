@@ -52,14 +52,29 @@ class Residence:
 
 
 @dataclass(frozen=True)
+class Stays:
+    """Numbers of a fusion's operands that may stay through the `turns` of the loop around it, in `kept_bytes` of a tile; its kernel
+    has `spm_bytes` with them, beside what stays of others. `is_apart`: a group is better no group, as all its weights may stay."""
+
+    operands: frozenset[int] = frozenset()
+    kept_bytes: int = 0
+    spm_bytes: int = 0
+    turns: int = 1
+    is_apart: bool = False
+
+
+NOTHING = Stays()
+"""Of what is in no loop."""
+
+
+@dataclass(frozen=True)
 class Target:
     """What splitting work needs to know: the chip's rates, and the wanted elements of the output per step (0: the split's
     choice); `meeting`: cycles that it takes to meet the tiles of other work, 0
     if there is none; `feeds_batches`: do dots read results batch by batch? `is_searched`: are all ways to compute a kernel wanted,
     not only those that are estimated to be good? `residence`: what stays with tiles, if the work is a phase of products;
     `rows_bytes`: what the rows take that the first of these multiplies, if each tile has those of its mesh row; `is_joined`: are
-    kernels judged and timed as a part of larger ones? `stays`: numbers of operands that a loop around reads again in each turn, and
-    that may stay in the scratchpads meanwhile, in `kept_bytes` of a tile."""
+    kernels judged and timed as a part of larger ones? `stays`: what a loop around reads again in each turn."""
 
     rates: Rates
     step_elements: int = 0
@@ -69,8 +84,7 @@ class Target:
     residence: Residence | None = None
     rows_bytes: int = 0
     is_joined: bool = False
-    stays: frozenset[int] = frozenset()
-    kept_bytes: int = 0
+    stays: Stays = NOTHING
 
 
 @dataclass(frozen=True)

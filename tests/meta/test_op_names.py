@@ -24,6 +24,7 @@ FILES = {
     "emitters/accumulate.py": "emits a conversion",
     "emitters/contraction_loop.py": "emits a sum",
     "emitters/elemental.py": "emits a conversion; iota is the number of an element",
+    "emitters/counters.py": "how a loop counts, when its ops are fused",
     "emitters/emit_fusions.py": "control flow becomes launches",
     "emitters/hero.py": "a hero has its op's name",
     "emitters/reduction.py": "a hero has its op's name",
