@@ -8,10 +8,11 @@ The largest have their room first. What is left is the room of all kernels in th
 from collections.abc import Container, Iterable, Iterator, Mapping
 
 from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.func import CallOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.device.rates import Rates
-from hlo2tx8.dialects.hlo import FusionOp, GroupOp
+from hlo2tx8.dialects.hlo import FusionOp, GroupOp, LibraryOp
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.emitters.counters import WHILE
 from hlo2tx8.fusion.views import is_view
@@ -45,7 +46,7 @@ def stays_of(blocks: Iterable[Block], rates: Rates) -> dict[Operation, Stays]:
 
 def _is_in_the_way(op: Operation) -> bool:
     """Does an op need scratchpads as they are given, by itself or on some tiles?"""
-    return op.name in ("func.call", "hlo.library") or tiles_of(op) is not None
+    return isinstance(op, CallOp | LibraryOp) or tiles_of(op) is not None
 
 
 def _of_loop(loop: Operation, rates: Rates) -> dict[Operation, Stays]:
@@ -64,7 +65,7 @@ def _of_loop(loop: Operation, rates: Rates) -> dict[Operation, Stays]:
     times = min(rates.tiles / LEAST_EACH, most / (most - left))
     kept = {op: int(times * sum(shares.values())) for op, shares in chosen.items()}
     room = rates.spm_bytes - sum(kept.values())
-    inside = [op for op in nested_ops(loop) if op.name in ("hlo.fusion", "hlo.group")]
+    inside = [op for op in nested_ops(loop) if isinstance(op, FusionOp | GroupOp)]
 
     def own(op: Operation) -> Stays:
         kept_bytes = kept.get(op, 0)

@@ -2,7 +2,7 @@
 // RUN: %hlo2tx8 compile --print_program %s | filecheck %s --check-prefix=PROGRAM
 // RUN: %hlo2tx8 run %s
 
-// A row per turn, written in the output's own slot: one place read back, nothing else copied.
+// A row per turn, written by the kernel itself in the output's own slot; the number of the turn is in a register, not in a slot.
 module @update {
   func.func @main(%x: tensor<8x40xi32>) -> tensor<8x40xi32> {
     %zero = stablehlo.constant dense<0> : tensor<i32>
@@ -33,6 +33,7 @@ module @update {
 // PROGRAM: slot 1: output 0 int32[8, 40]
 // PROGRAM-NOT: scratch {{.*}} int32[8, 40]
 // PROGRAM: KC_loop {{.*}} hi=8
-// PROGRAM: KC_load_scalar.int32
-// PROGRAM: WDMA_store.uint8 {{.*}} slot=1
+// PROGRAM-NOT: KC_load_scalar
+// PROGRAM: WDMA_store.int32 {{.*}} slot=1
+// PROGRAM-NOT: WDMA_store
 // PROGRAM: KC_end
