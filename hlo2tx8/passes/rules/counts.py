@@ -4,18 +4,20 @@ iota 0 * 1024 + iota 1 : [2048, 1024]        ⟶    reshape (iota : [2097152])
 convert (iota : ui64) : ui32                 ⟶    iota : ui32
 shift_right_logical (iota : ui64), 32        ⟶    0
 compare LT (iota : i32), 0                   ⟶    false
+compare LT (counter of a loop from 0), 0     ⟶    false
 """
 
 from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.hlo.trip_count import counter_of, trip_count
 from hlo2tx8.hlo.types import integer_limits, is_integer, numpy_dtype
 from hlo2tx8.ir import i64_attr
 from hlo2tx8.passes.rules.fold_constants import splat
@@ -77,8 +79,11 @@ def _dimension(iota: Operation) -> int:
 
 
 def _largest(value: SSAValue) -> int | None:
-    """The largest element of an iota, which may be reshaped; None for what else there is, and where it wraps."""
+    """The largest element of an iota, which may be reshaped, or of a loop's counter that is never negative; None for what else
+    there is, and where it wraps."""
     owner = value.owner
+    if isinstance(value, BlockArgument):
+        return _last(value)
     if not isinstance(owner, Operation) or not is_integer(dtype := numpy_dtype(as_tensor(value.type).element_type)):
         return None
     if owner.name == "stablehlo.reshape":
@@ -87,6 +92,18 @@ def _largest(value: SSAValue) -> int | None:
         return None
     largest = max(as_tensor(value.type).get_shape()[_dimension(owner)] - 1, 0)
     return largest if largest <= integer_limits(dtype)[1] else None
+
+
+def _last(value: BlockArgument) -> int | None:
+    """The last number of a counter in the body of its loop, None if it is none, or may be negative, or wraps."""
+    loop = value.owner.parent_op()
+    if not isinstance(loop, Operation) or loop.name != "stablehlo.while" or value.owner is not loop.regions[1].block:
+        return None
+    counter, turns = counter_of(loop, value.index), trip_count(loop)
+    if counter is None or not turns or min(counter.start, counter.step) < 0:
+        return None
+    last = counter.start + counter.step * (turns - 1)
+    return last if last <= integer_limits(numpy_dtype(as_tensor(value.type).element_type))[1] else None
 
 
 def _factors(value: SSAValue, depth: int = MOST_DEPTH) -> dict[int, int] | None:
