@@ -18,7 +18,6 @@ from math import prod
 
 import numpy as np
 
-from hlo2tx8.device.emulator import numpy_dtype
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.device.isa.encoding import NUM_REGISTERS, Operand, Record, Register, encode_records
@@ -26,7 +25,7 @@ from hlo2tx8.device.isa.kc_control import KcAffine, KcBarrier, KcEnd, KcFloorDiv
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
 from hlo2tx8.device.isa.tdma import TdmaChannelNorm
 from hlo2tx8.device.layouts import Blocked
-from hlo2tx8.device.program import Program, Slot, SlotKind
+from hlo2tx8.device.program import Program, Slot, SlotKind, numpy_dtype
 
 Shape = tuple[int, int, int, int]
 Fields = Mapping[str, Operand]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -71,7 +71,7 @@ class Emulator:
 
     def check_values(self, program: Program, inputs: Sequence[np.ndarray]) -> None:
         """Runs the program by definition; Fault at the first instruction that makes a NaN or an infinity of operands without."""
-        outputs = [_output(slot, program, inputs) for slot in program.slots_of(SlotKind.OUTPUT)]
+        outputs = _outputs(program, inputs)
         slots = [_bind(slot, program, inputs, outputs) for slot in program.slots]
         interpret.run_checked(program, slots, self.chip, self.max_steps)
 
@@ -99,7 +99,7 @@ class Emulator:
         num_inputs = len(program.slots_of(SlotKind.INPUT))
         if len(inputs) != num_inputs:
             raise LaunchError(f"the program wants {num_inputs} inputs, given {len(inputs)}")
-        own = [_output(slot, program, inputs) for slot in program.slots_of(SlotKind.OUTPUT)] if outputs is None else [*outputs]
+        own = _outputs(program, inputs) if outputs is None else [*outputs]
         if self._is_native:
             return own, self._run_native(program, inputs, own, keeps_status, progress, log)
         slots = [_bind(slot, program, inputs, own) for slot in program.slots]
@@ -147,22 +147,24 @@ def _input(slot: Slot, given: np.ndarray) -> np.ndarray:
     return array
 
 
+def _outputs(program: Program, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Arrays for the results. What the compiler linked writes all of them; other programs find zeros, where that is cheap."""
+    if program.trusted and program.launches:
+        return [
+            np.empty(shape, element) if size < RECYCLED_BYTES and slot.takes_over is None else _output(slot, program, inputs)
+            for slot, size, shape, element in program.output_arrays
+        ]
+    return [_output(slot, program, inputs) for slot in program.slots_of(SlotKind.OUTPUT)]
+
+
 def _output(slot: Slot, program: Program, inputs: Sequence[np.ndarray]) -> np.ndarray:
-    """For the slot's results: zeros where that is cheap; a copy of the input that the slot takes over, which its caller keeps."""
+    """The array of one slot; a copy of the input that the slot takes over, which its caller keeps."""
     if slot.size_bytes < RECYCLED_BYTES:
-        output = np.zeros(slot.shape, numpy_dtype(slot.dtype))
+        output = np.zeros(slot.shape, slot.element)
     else:
         memory = allocate(slot.size_bytes, cleared=not program.trusted)
-        output = memory.view(numpy_dtype(slot.dtype)).reshape(slot.shape)
+        output = memory.view(slot.element).reshape(slot.shape)
     if slot.takes_over is not None:
         source = _input(program.slots_of(SlotKind.INPUT)[slot.takes_over], inputs[slot.takes_over])
         output.reshape(-1).view(np.uint8)[...] = source.reshape(-1).view(np.uint8)
     return output
-
-
-@cache
-def numpy_dtype(name: str) -> np.dtype[np.generic]:
-    """The numpy dtype of the elements in a slot."""
-    import ml_dtypes
-
-    return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name)

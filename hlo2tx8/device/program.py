@@ -2,11 +2,19 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
+
+
+@cache
+def numpy_dtype(name: str) -> np.dtype[np.generic]:
+    """The numpy dtype of the elements in a slot."""
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name)
 
 
 class SlotKind(Enum):
@@ -32,6 +40,11 @@ class Slot:
     size_bytes: int
     name: str = ""
     takes_over: int | None = None
+
+    @cached_property
+    def element(self) -> np.dtype[np.generic]:
+        """The numpy dtype of its elements."""
+        return numpy_dtype(self.dtype)
 
     @property
     def num_elements(self) -> int:
@@ -121,6 +134,11 @@ class Program:
         """The slots that are bound to something else in every launch: inputs, then outputs, each by index."""
         numbers = {slot: number for number, slot in enumerate(self.slots)}
         return tuple(numbers[slot] for kind in (SlotKind.INPUT, SlotKind.OUTPUT) for slot in self._by_kind[kind])
+
+    @cached_property
+    def output_arrays(self) -> tuple[tuple[Slot, int, tuple[int, ...], np.dtype[np.generic]], ...]:
+        """Output slots by index with their arrays' bytes, shape and dtype, which every launch makes anew; there may be hundreds."""
+        return tuple((slot, slot.size_bytes, slot.shape, slot.element) for slot in self._by_kind[SlotKind.OUTPUT])
 
     @property
     def code_bytes(self) -> int:

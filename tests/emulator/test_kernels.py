@@ -9,10 +9,10 @@ from benchmarks.kernels.matrix import DTYPES, conv3x3, gemm
 from benchmarks.kernels.rows import batch_norm, column_sum, layer_norm, row_sum, softmax
 from hlo2tx8.device.assembler import Assembler
 from hlo2tx8.device.chip import load_chip
-from hlo2tx8.device.emulator import Emulator, numpy_dtype
+from hlo2tx8.device.emulator import Emulator
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.ct_arith import CtAddVV
-from hlo2tx8.device.program import Program
+from hlo2tx8.device.program import Program, numpy_dtype
 
 CHIP = load_chip()
 EPSILON = {Format.FP32: 2.0**-23, Format.BF16: 2.0**-7, Format.FP16: 2.0**-10, Format.TF32: 2.0**-10, Format.INT8: 0.0}

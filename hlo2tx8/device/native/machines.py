@@ -214,7 +214,7 @@ def machine_for(
     sizes = [program.slots[n].size_bytes for n in given] if is_programs else [a.nbytes for a in arrays]
     if machine is None:
         return NativeMachine(core, program, given, sizes, chip, threads)
-    machine.threads = threads
+    machine.threads, machine.chip = threads, chip
     machine.make_ready(program, given, sizes)
     return machine
 
