@@ -12,15 +12,21 @@ struct blocked {
     i64 batch, points, channels, bytes, width, num_blocks, tail, batch_bytes, stride, size;
 };
 
+static inline void set_blocked(struct blocked *l, int fmt, i64 batch, i64 points, i64 channels) {
+    const i64 bytes = format_bytes(fmt), width = fmt == FORMAT_INT8 ? 128 : 64, rest = channels % width;
+    const i64 num_blocks = channels / width + (rest > width / 2);
+    i64 tail = rest && rest <= width / 2 ? LEAST_TAIL : 0;
+    while (tail && tail < rest) tail *= 2;
+    const i64 batch_bytes = points * (num_blocks * width + tail) * bytes;
+    l->batch = batch, l->points = points, l->channels = channels, l->bytes = bytes, l->width = width, l->num_blocks = num_blocks, l->tail = tail;
+    l->batch_bytes = batch_bytes;
+    l->stride = (batch_bytes + BATCH_ALIGNMENT - 1) / BATCH_ALIGNMENT * BATCH_ALIGNMENT;
+    l->size = (batch - 1) * l->stride + batch_bytes;
+}
+
 static inline struct blocked blocked_of(int fmt, i64 batch, i64 points, i64 channels) {
-    struct blocked l = {.batch = batch, .points = points, .channels = channels, .bytes = format_bytes(fmt), .width = fmt == FORMAT_INT8 ? 128 : 64};
-    const i64 rest = channels % l.width;
-    l.num_blocks = channels / l.width + (rest > l.width / 2);
-    l.tail = rest && rest <= l.width / 2 ? LEAST_TAIL : 0;
-    while (l.tail && l.tail < rest) l.tail *= 2;
-    l.batch_bytes = points * (l.num_blocks * l.width + l.tail) * l.bytes;
-    l.stride = (l.batch_bytes + BATCH_ALIGNMENT - 1) / BATCH_ALIGNMENT * BATCH_ALIGNMENT;
-    l.size = (batch - 1) * l.stride + l.batch_bytes;
+    struct blocked l;
+    set_blocked(&l, fmt, batch, points, channels);
     return l;
 }
 

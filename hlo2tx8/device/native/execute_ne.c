@@ -7,8 +7,12 @@ void set_quantisation(struct context *c, struct product *p, int q1) {
     p->left.zero_point = operand(c, q1 + 3), p->zero_out = operand(c, q1 + 4);
 }
 
-static struct source source_of(struct blocked layout, int is_along) {
-    return (struct source){.layout = layout, .is_along = is_along, .width = layout.channels, .points = equal_points};
+/* Written field by field: what is copied as a whole waits for what was written of it just before, longer than a small product takes. */
+static void set_source(struct source *s, int fmt, i64 batch, i64 points, i64 channels, int is_along) {
+    set_blocked(&s->layout, fmt, batch, points, channels);
+    s->data = NULL, s->is_along = is_along, s->width = channels, s->zero_point = 0, s->tap_width = s->tap_channels = 0;
+    s->placed = (struct placed){0};
+    s->points = equal_points;
 }
 
 static void settle_all(struct tile *t, const u8 *start, i64 bytes) {
@@ -72,11 +76,12 @@ int execute_gemm(struct context *c) {
     if (is_quantised ? check_bounds(c, quantised, COUNT_OF(quantised)) : check_bounds(c, bounds, COUNT_OF(bounds))) return FAULT_BAD_DESCRIPTOR;
     const i64 m = operand(c, NE_GEMM__ROWS), n = operand(c, NE_GEMM__COLUMNS), k = operand(c, NE_GEMM__DEPTH), batch = operand(c, NE_GEMM__BATCH);
     const int left_is_along = !operand(c, NE_GEMM__TRANSPOSE_LEFT), right_is_along = !operand(c, NE_GEMM__TRANSPOSE_RIGHT);
-    struct product p = {.fmt = fmt, .rows = m, .columns = n, .depth = k, .result_fmt = c->step->fmt};
-    p.left = source_of(left_is_along ? blocked_of(fmt, batch, m, k) : blocked_of(fmt, batch, k, m), left_is_along);
-    p.right = source_of(right_is_along ? blocked_of(fmt, batch, n, k) : blocked_of(fmt, batch, k, n), right_is_along);
-    p.psum = blocked_of(FORMAT_FP32, batch, m, n); /* INT32 is as wide */
-    p.result = blocked_of(p.result_fmt, batch, m, n);
+    struct product p;
+    p.fmt = fmt, p.rows = m, p.columns = n, p.depth = k, p.geometry = NULL, p.first = 0, p.result_fmt = c->step->fmt, p.is_quantised = 0, p.special = 0;
+    set_source(&p.left, fmt, batch, left_is_along ? m : k, left_is_along ? k : m, left_is_along);
+    set_source(&p.right, fmt, batch, right_is_along ? n : k, right_is_along ? k : n, right_is_along);
+    set_blocked(&p.psum, FORMAT_FP32, batch, m, n); /* INT32 is as wide */
+    set_blocked(&p.result, p.result_fmt, batch, m, n);
     if (is_quantised) set_quantisation(c, &p, NE_GEMM_QUANTISED__Q1);
     u8 *target;
     if (find_operands(c, &p, (int)operand(c, NE_GEMM__ACCUMULATE), &target)) return (int)c->tile->fault.kind;

@@ -75,10 +75,32 @@ INLINED void add_block(floats acc[TILE_ROWS][2], const float *a, const float *b,
     }
 }
 
+/* As add_block, `num` whole blocks at once: of few rows each chain by itself would wait for its last step. Their sums join in order. */
+#define MOST_BLOCKS 4
+#define EACH_BLOCK(num) _Pragma("GCC unroll 4") for (int i = 0; i < (num); i++)
+INLINED void add_blocks(floats acc[][2], const float *a, const float *b, const int num, const int rows, const int vectors, const struct operands o) {
+    floats s[MOST_BLOCKS][4][2];
+    EACH_BLOCK(num) EACH_VECTOR(vectors) {
+        const floats first = load_right(b, i * NE_BLOCK, c * LANES, o);
+        EACH_ROW(rows) s[i][r][c] = cut_mul(spread_left(a + r * o.left_stride + i * NE_BLOCK, o), first);
+    }
+    for (i64 k = 1; k < NE_BLOCK; k++)
+        EACH_BLOCK(num) EACH_VECTOR(vectors) {
+            const floats next = load_right(b, i * NE_BLOCK + k, c * LANES, o);
+            EACH_ROW(rows) s[i][r][c] = cut_fma(spread_left(a + r * o.left_stride + i * NE_BLOCK + k, o), next, s[i][r][c]);
+        }
+    EACH_BLOCK(num) EACH_ROW(rows) EACH_VECTOR(vectors) acc[r][c] = cut_add(acc[r][c], s[i][r][c]);
+}
+
 INLINED void add_tile(const struct strip *t, const float *a, const float *b, i64 k, const int rows, struct operands o) {
     floats acc[TILE_ROWS][2];
     EACH_ROW(rows) EACH_VECTOR(2) acc[r][c] = begin_sums(t, r, c);
     prefetch_sums(t, 2);
+    if (rows <= 2) {
+        const int num = MOST_BLOCKS / rows;
+        for (; k >= num * NE_BLOCK; k -= num * NE_BLOCK, a += num * NE_BLOCK, b += num * NE_BLOCK * o.right_stride)
+            add_blocks(acc, a, b, num, rows, 2, o);
+    }
     for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * o.right_stride) {
         add_block(acc, a, b, NE_BLOCK, rows, o);
         o.packed += NE_BLOCK * TILE_COLUMNS, o.ahead += NE_BLOCK * o.ahead_stride;
@@ -123,6 +145,13 @@ INLINED void add_narrow_block(floats acc[NARROW_ROWS], const float *a, const flo
 INLINED void add_narrow_tile(const struct strip *t, const float *a, const float *b, i64 k, const int rows, const struct operands o) {
     floats acc[NARROW_ROWS];
     EACH_NARROW_ROW(rows) acc[r] = begin_sums(t, r, 0);
+    if (rows <= 2) {
+        floats few[2][2];
+        EACH_ROW(rows) few[r][0] = acc[r];
+        for (; k >= MOST_BLOCKS * NE_BLOCK; k -= MOST_BLOCKS * NE_BLOCK, a += MOST_BLOCKS * NE_BLOCK, b += MOST_BLOCKS * NE_BLOCK * o.right_stride)
+            add_blocks(few, a, b, MOST_BLOCKS, rows, 1, o);
+        EACH_ROW(rows) acc[r] = few[r][0];
+    }
     for (; k >= NE_BLOCK; k -= NE_BLOCK, a += NE_BLOCK, b += NE_BLOCK * o.right_stride) add_narrow_block(acc, a, b, NE_BLOCK, rows, o);
     if (k) add_narrow_block(acc, a, b, k, rows, o);
     EACH_NARROW_ROW(rows) keep_sums(t, r, 0, acc[r]);
