@@ -36,13 +36,17 @@ static void put_off(struct tile *t, const struct box_load *b) {
 }
 
 /* The last one takes its place. */
-static struct box_load take_box(struct tile *t, int i) {
-    const struct box_load taken = t->boxes[i];
+static void forget_box(struct tile *t, int i) {
     const int last = --t->num_boxes;
-    if (i == last) return taken;
+    if (i == last) return;
     t->boxes[i] = t->boxes[last], t->slots[i] = t->slots[last];
     t->in_spm.first[i] = t->in_spm.first[last], t->in_spm.end[i] = t->in_spm.end[last];
     t->in_ddr.first[i] = t->in_ddr.first[last], t->in_ddr.end[i] = t->in_ddr.end[last];
+}
+
+static struct box_load take_box(struct tile *t, int i) {
+    const struct box_load taken = t->boxes[i];
+    forget_box(t, i);
     return taken;
 }
 
@@ -82,12 +86,13 @@ static void remove_boxes(struct tile *t, const u8 *start, i64 bytes, int is_sour
     const i64 *const first = is_source ? t->in_ddr.first : t->in_spm.first, *const end = is_source ? t->in_ddr.end : t->in_spm.end;
     const i64 from = is_source ? (i64)(uintptr_t)start : start - t->spm;
     for (int i = 0; i < t->num_boxes;) {
-        if (first[i] < from + bytes && from < end[i]) met[num++] = take_box(t, i);
-        else i++;
+        if (first[i] >= from + bytes || from >= end[i]) i++;
+        else if (is_overwritten && from <= first[i] && end[i] <= from + bytes) forget_box(t, i); /* nothing is left of it, which most are */
+        else met[num++] = take_box(t, i);
     }
     for (int i = 0; i < num; i++) {
         if (is_overwritten && is_of_rows(met + i)) cut(t, met + i, start - met[i].dst, start + bytes - met[i].dst);
-        else if (!is_overwritten || start > met[i].dst || met[i].dst + met[i].bytes > start + bytes) settle(t, met + i);
+        else settle(t, met + i);
     }
 }
 

@@ -65,7 +65,7 @@ typedef u8 line __attribute__((vector_size(LINE_BYTES), aligned(1)));
 typedef u8 half_line __attribute__((vector_size(LINE_BYTES / 2), aligned(1)));
 
 /* The last piece of a run may overlap the one before. On a side where runs are apart the host does not see which lines come next. */
-NO_CALLS static void copy_runs(u8 *restrict dst, const u8 *restrict src, i64 run, i64 n, i64 d, i64 s) {
+static inline __attribute__((always_inline)) void copy_these(u8 *restrict dst, const u8 *restrict src, const i64 run, i64 n, i64 d, i64 s) {
     const i64 ahead = AHEAD_BYTES / run + 1;
     for (i64 i = 0; i < n; i++) {
         u8 *const to = dst + i * d;
@@ -81,6 +81,16 @@ NO_CALLS static void copy_runs(u8 *restrict dst, const u8 *restrict src, i64 run
         }
         for (i64 at = 0; at + LINE_BYTES <= run; at += LINE_BYTES) *(line *)(to + at) = *(const line *)(from + at);
         if (run % LINE_BYTES) *(line *)(to + run - LINE_BYTES) = *(const line *)(from + run - LINE_BYTES);
+    }
+}
+
+/* Most runs are a block of channels. */
+NO_CALLS static void copy_runs(u8 *restrict dst, const u8 *restrict src, i64 run, i64 n, i64 d, i64 s) {
+    switch (run) {
+    case 64: copy_these(dst, src, 64, n, d, s); return;
+    case 128: copy_these(dst, src, 128, n, d, s); return;
+    case 256: copy_these(dst, src, 256, n, d, s); return;
+    default: copy_these(dst, src, run, n, d, s);
     }
 }
 

@@ -186,6 +186,11 @@ static int overwrites(struct tile *t, const struct quick *q) {
     return 1;
 }
 
+/* The words may not be those of the record, as far as the compiler knows. */
+static void fill_words(u32 *dst, u32 word, i64 n) {
+    for (i64 i = 0; i < n; i++) dst[i] = word;
+}
+
 int run_quick(struct context *c) {
     const struct step *const s = c->step;
     const struct quick *const q = &s->quick;
@@ -209,7 +214,7 @@ int run_quick(struct context *c) {
     case FORM_CONVERT_CT: convert_rounded(dst, s->fmt, a, s->fmt2, s->rounding, q->n); break;
     case FORM_CONVERT_KC: convert_elements(dst, s->fmt, a, s->fmt2, q->n); break;
     case FORM_MEMSET:
-        for (i64 i = 0; i < q->n; i++) ((u32 *)(void *)dst)[i] = (u32)q->scalar;
+        fill_words((u32 *)(void *)dst, (u32)q->scalar, q->n);
         break;
     case FORM_TDMA: copy_nest(dst, a, q->n, q->levels, q->num); break;
     case FORM_RDMA: copy_nest(dst, ddr, q->n, q->levels, q->num); break;
