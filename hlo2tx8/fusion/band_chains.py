@@ -80,14 +80,13 @@ def _group(chain: BandChain, slack: float, attempt: int = 0, most_phases: int = 
         found = [(0, _Way(ways[end - 1][0].cycles + _part(chain, end - 1, end).cycles_apart(), end - 1, 0, None))]
         for start in reversed(range(end)):
             part = _part(chain, start, end)
-            if not part.fits:
+            if not part.is_closed or not part.fits:  # nor is one that begins earlier, or does
                 break
-            if part.is_closed:
-                for begins, so_far in ways[start].items():
-                    run = _run_start(ways, start, begins)
-                    for stays in (0, begins + 1 if most_phases else 1) if begins + 1 != most_phases else (0,):
-                        if part.may_gain or ((begins or stays) and part.members[0].dot is not None):
-                            found += [(stays, way) for way in _ways(chain, part, (run, start), begins, stays, so_far.cycles, slack)]
+            for begins, so_far in ways[start].items():
+                run = _run_start(ways, start, begins)
+                for stays in (0, begins + 1 if most_phases else 1) if begins + 1 != most_phases else (0,):
+                    if part.may_gain or ((begins or stays) and part.members[0].dot is not None):
+                        found += [(stays, way) for way in _ways(chain, part, (run, start), begins, stays, so_far.cycles, slack)]
         ways.append({stays: min((w for kind, w in found if kind == stays), key=lambda w: w.cycles) for stays, _ in found})
     notes: list[str] = []
     groups: list[GroupOp] = []

@@ -76,7 +76,7 @@ class BandChain:
     @property
     def fits(self) -> bool:
         """Is there room for what all steps read as a whole? If not, there is none in a longer chain."""
-        return sum(map(size_bytes, self._whole())) <= self.share * self.rates.spm_bytes
+        return self._whole_bytes <= self.share * self.rates.spm_bytes
 
     @property
     def may_gain(self) -> bool:
@@ -184,12 +184,16 @@ class BandChain:
     def _both(self) -> list[tuple[FusionOp, BandGroupMember]]:
         return list(zip(self.fusions, self.members, strict=True))
 
-    def _whole(self) -> list[SSAValue]:
-        """What members read as a whole: weights, factors of channels."""
-        found: dict[SSAValue, None] = {}
-        for fusion, member in self._both():
-            found.update(dict.fromkeys(value for number, value in enumerate(fusion.operands) if number not in member.reads))
-        return list(found)
+    @cached_property
+    def _whole_bytes(self) -> int:
+        """Of what members read as a whole: weights, factors of channels."""
+        of_each = (
+            value
+            for fusion, member in zip(self.fusions, self.members, strict=True)
+            for number, value in enumerate(fusion.operands)
+            if number not in member.reads
+        )
+        return sum(map(size_bytes, dict.fromkeys(of_each)))
 
     def _from_outside(self, needed: dict[SSAValue, Bands]) -> list[SSAValue]:
         inside = {fusion.results[0] for fusion in self.fusions}
@@ -218,7 +222,7 @@ class BandChain:
             for moved in (loaded, stored, loaded + stored - self._kept_bytes(split, needed))
         )
         reloads = turns if turns > 1 and not split.is_even else 1
-        size = sum(map(size_bytes, self._whole()))
+        size = self._whole_bytes
         is_sent = is_spread(size, active, rates)
         whole = spread_cycles(size, rates) if is_sent else reloads * apart_cycles(size, active, rates)
         whole += reloads * sum(turning(member, rates) for member in self.members)
@@ -265,8 +269,7 @@ class BandChain:
         """Bytes of the buffers: what is loaded and stored in two copies, weights, and the widest moment between. Of turns that are
         cut in a member, the widest of either half, a third copy of what is read on both sides, and the member's result."""
         copies = 2 if split.num_turns > 1 else 1
-        kept = sum(size_bytes(value) for value in self._whole())
-        kept += self.taken_bytes + sum(band_bytes(value, needed[value]) for value in self._resident(needed))
+        kept = self._whole_bytes + self.taken_bytes + sum(band_bytes(value, needed[value]) for value in self._resident(needed))
         kept += sum(copies * band_bytes(value, needed[value]) for value in self._loaded(needed))
         if cut is not None:
             copied: dict[SSAValue, SSAValue] = {f.results[0]: f.operands[0] for f, member in self._both() if member.is_copy}
