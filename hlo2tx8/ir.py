@@ -5,11 +5,11 @@ verifies each attribute; here a class's definition is read once, and equal attri
 """
 
 from abc import ABCMeta
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from struct import error, pack, unpack
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
@@ -27,8 +27,12 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue, Use
 from xdsl.ir.core import SSAValues
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OptionalDef
+from xdsl.irdl.operations import BeforeVariadicSingleAccessor, VarIRConstruct
 
 INDEX = IndexType()
+OpT = TypeVar("OpT", bound=Operation)
+ValueT = TypeVar("ValueT", bound=SSAValue)
+DeclaredT = TypeVar("DeclaredT", bound=IRDLOperation)
 MOST = 16_384
 """Attributes of a kind that are kept."""
 
@@ -47,8 +51,8 @@ class _Form:
 
 
 @cache
-def _form(cls: type[IRDLOperation]) -> _Form:
-    definition = cls.get_irdl_definition()
+def _form(cls: type[Operation]) -> _Form:
+    definition = cast("type[IRDLOperation]", cls).get_irdl_definition()
     sizes = AttrSizedOperandSegments(as_property=True)
     return _Form(
         len(definition.operands),
@@ -67,16 +71,50 @@ def _defaults(given: Mapping[str, Any]) -> tuple[tuple[str, Attribute], ...]:
     return tuple((name, value) for name, value in required if value is not None)
 
 
+_take: Callable[[tuple[Any, ...], Any], Any] = getattr(tuple, "__getitem__")  # noqa: B009 - whose type says less
+"""What a tuple does by itself."""
+
+
+class Values(SSAValues[ValueT]):
+    """Operands or results of an op, of which one is taken in the shortest way."""
+
+    def __getitem__(self, index: int | slice) -> Any:
+        found: Any = _take(self, index)
+        return found if type(index) is int else Values(found)
+
+
+def _place(accessor: BeforeVariadicSingleAccessor) -> object:
+    """Gives one operand, or result, without a view of all."""
+    index = accessor.idx
+
+    def of_operands(op: Operation) -> SSAValue:
+        return _take(op._operands, index)  # pyright: ignore[reportPrivateUsage]
+
+    def of_results(op: Operation) -> SSAValue:
+        return _take(op.results, index)
+
+    of = {VarIRConstruct.OPERAND: of_operands, VarIRConstruct.RESULT: of_results}.get(accessor.construct)
+    return accessor if of is None else property(of)
+
+
 class OpClass(ABCMeta):
     """The class of classes of ops. Nothing is registered as one of theirs, so whether an object is one is said by its own class;
-    `ABCMeta` asks at several times the cost, and passes ask it of every op."""
+    `ABCMeta` asks at several times the cost, and passes ask it of every op. Single operands and results in front of any list of
+    them are read where they are, not by a view of all."""
 
     __instancecheck__ = type.__instancecheck__
     __subclasscheck__ = type.__subclasscheck__
 
+    def __setattr__(cls, name: str, value: object) -> None:
+        super().__setattr__(name, _place(value) if isinstance(value, BeforeVariadicSingleAccessor) else value)
+
 
 class DeclaredOp(IRDLOperation, metaclass=OpClass):
     """An op of a definition; made as other such ops are."""
+
+    if not TYPE_CHECKING:  # those of xDSL say the same, in Python
+        __hash__ = object.__hash__
+        __eq__ = object.__eq__
 
     def __init__(
         self,
@@ -100,7 +138,7 @@ class DeclaredOp(IRDLOperation, metaclass=OpClass):
         if form.has_sizes:
             held[AttrSizedOperandSegments.attribute_name] = _sizes(tuple(map(len, found)))
         within = [region for own in regions for region in ((own,) if isinstance(own, Region) else own)]
-        self._fill([value for values in found for value in values], types, held, _given(attributes), within)
+        fill(self, [value for values in found for value in values], types, held, _given(attributes), within)
 
     @classmethod
     def create(
@@ -117,37 +155,63 @@ class DeclaredOp(IRDLOperation, metaclass=OpClass):
         """An op of all that it has, as xDSL clones them too; none of ours has successors."""
         assert not successors
         op = cls.__new__(cls)
-        op._fill(operands, result_types, dict(properties or {}), dict(attributes or {}), regions)
+        fill(op, operands, result_types, dict(properties or {}), dict(attributes or {}), regions)
         op.location = location or UNKNOWN_LOC
         return op
 
-    def _fill(
-        self,
-        operands: Sequence[SSAValue],
-        result_types: Sequence[Attribute],
-        properties: dict[str, Attribute],
-        attributes: dict[str, Attribute],
-        regions: Sequence[Region],
-    ) -> None:
-        """What `Operation.__init__` does, for an op that is new."""
-        uses: list[Use] = []
-        for index, value in enumerate(operands):
-            use = Use(self, index)
-            value.add_use(use)
-            uses.append(use)
-        self._operands, self._operand_uses = SSAValues(operands), tuple(uses)
-        self.results = SSAValues([OpResult(type_, self, index) for index, type_ in enumerate(result_types)])
-        self.properties, self.attributes, self.location, self.regions = properties, attributes, UNKNOWN_LOC, ()
-        for region in regions:
-            self.add_region(region)
-        self.__post_init__()
 
-    def __post_init__(self) -> None:
-        form = _form(type(self))
-        for name, value in form.properties:
-            self.properties.setdefault(name, value)
-        for name, value in form.attributes:
-            self.attributes.setdefault(name, value)
+def fill(
+    op: Operation,
+    operands: Sequence[SSAValue],
+    result_types: Sequence[Attribute],
+    properties: dict[str, Attribute],
+    attributes: dict[str, Attribute],
+    regions: Sequence[Region],
+) -> None:
+    """What `IRDLOperation.__init__` does, for an op that is new."""
+    uses: list[Use] = []
+    for index, value in enumerate(operands):
+        use = Use(op, index)
+        value.add_use(use)
+        uses.append(use)
+    op._operands, op._operand_uses = Values(operands), tuple(uses)  # pyright: ignore[reportPrivateUsage] - as its setter does
+    op.results = Values([OpResult(type_, op, index) for index, type_ in enumerate(result_types)])
+    op.properties, op.attributes, op.location, op.regions = properties, attributes, UNKNOWN_LOC, ()
+    for region in regions:
+        op.add_region(region)
+    form = _form(type(op))
+    for name, value in form.properties:
+        properties.setdefault(name, value)
+    for name, value in form.attributes:
+        attributes.setdefault(name, value)
+
+
+def make(
+    cls: type[DeclaredT],
+    operands: Sequence[SSAValue] = (),
+    result_types: Sequence[Attribute] = (),
+    properties: dict[str, Attribute] | None = None,
+    regions: Sequence[Region] = (),
+) -> DeclaredT:
+    """An op of any dialect, without successors, of all that it has but what its definition says if nothing else is given."""
+    op = cls.__new__(cls)
+    fill(op, operands, result_types, properties or {}, {}, regions)
+    return op
+
+
+def copy_of(op: OpT, known: dict[SSAValue, SSAValue]) -> OpT:
+    """A copy of an op without successors, with nothing in its regions. Its operands are what is `known` for those of the op, which
+    learns its results."""
+    copy = type(op).__new__(type(op))
+    operands = [known.get(value, value) for value in op._operands]  # pyright: ignore[reportPrivateUsage] - a tuple, no view of it
+    types = [result.type for result in op.results]
+    fill(copy, operands, types, dict(op.properties), dict(op.attributes), [Region() for _ in op.regions])
+    copy.location = op.location
+    for result, own in zip(op.results, copy.results, strict=True):
+        known[result] = own
+        if result.name_hint is not None:
+            own.name_hint = result.name_hint
+    return copy
 
 
 def _values(given: SSAValue | Operation | Sequence[SSAValue | Operation] | None) -> Sequence[SSAValue]:

@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.layout import as_tensor
+from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.hlo.types import numpy_dtype
 
 PRED: TensorType[Attribute] = TensorType(i1, [])
@@ -42,7 +43,7 @@ class BodyBuilder:
         for op in body.ops:
             if op is body.last_op:
                 return [values[operand] for operand in op.operands]
-            self.block.add_op(op.clone(values))
+            self.block.add_op(cloned(op, values))
         return []
 
     def region(self, *results: SSAValue) -> Region:

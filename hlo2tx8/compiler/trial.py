@@ -20,6 +20,7 @@ from hlo2tx8.compiler.known_kernels import KNOWN
 from hlo2tx8.compiler.pipeline import KERNEL_STAGES
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.timing import model
+from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.dialects.xla import STAYS
 from hlo2tx8.emitters.emit_fusions import EmitFusionsPass, fusion_name
 from hlo2tx8.errors import CompileError
@@ -69,7 +70,7 @@ class KernelTrial:
         """
         key = self._key(kernel)
         if not self.is_for_good:
-            return KNOWN.get(("buffers", key), lambda: self._judged(kernel.clone()))
+            return KNOWN.get(("buffers", key), lambda: self._judged(cloned(kernel)))
         tried = self.tried.pop((kernel.sym_name, key), None)
         self.tried.clear()
         if tried is not None:
@@ -110,7 +111,7 @@ class KernelTrial:
         return KNOWN.get((meeting, key), partial(self._timed, kernel, meeting, key))
 
     def _timed(self, kernel: ModuleOp, meeting: int, key: Hashable) -> Feasibility:
-        module = kernel if kernel in self.lowered else kernel.clone()
+        module = kernel if kernel in self.lowered else cloned(kernel)
         try:
             if module is not kernel:
                 self._lower(module)

@@ -7,7 +7,7 @@ from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, traits_def, var_operand_def, var_region_def, var_result_def
 from xdsl.traits import IsTerminator
 
-from hlo2tx8.ir import DeclaredOp
+from hlo2tx8.ir import DeclaredOp, fill
 
 TERMINATORS = ("return",)
 
@@ -27,7 +27,7 @@ class OpenForm(DeclaredOp):
         regions: Sequence[Region] = (),
         attributes: Mapping[str, Attribute] | None = None,
     ) -> None:
-        self._fill(operands, result_types, dict(properties or {}), dict(attributes or {}), regions)
+        fill(self, operands, result_types, dict(properties or {}), dict(attributes or {}), regions)
 
 
 class HloForm(OpenForm):

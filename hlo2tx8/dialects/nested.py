@@ -1,6 +1,12 @@
 """The operations inside of others."""
 
-from xdsl.ir import Operation
+from typing import TypeVar
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from hlo2tx8.ir import copy_of
+
+OpT = TypeVar("OpT", bound=Operation)
 
 
 def nested_ops(op: Operation) -> list[Operation]:
@@ -13,6 +19,11 @@ def nested_ops(op: Operation) -> list[Operation]:
     return found
 
 
+def nested_of(op: Operation, kind: type[OpT]) -> list[OpT]:
+    """Those of them that are of one class, which none is derived from: `isinstance` asks `ABCMeta` of ops that are not ours."""
+    return [inner for inner in nested_ops(op) if type(inner) is kind]
+
+
 def _collect(op: Operation, found: list[Operation]) -> None:
     for region in op.regions:
         for block in region.blocks:
@@ -22,3 +33,25 @@ def _collect(op: Operation, found: list[Operation]) -> None:
                 if inner.regions:
                     _collect(inner, found)
                 inner = inner._next_op  # pyright: ignore[reportPrivateUsage] - what `next_op` gives, of each op of each walk
+
+
+def cloned(op: OpT, known: dict[SSAValue, SSAValue] | None = None) -> OpT:
+    """An operation once more, with all inside of it, where each value is made before it is used.
+
+    Its operands are what is `known` for those of the operation, which learns all results. `Operation.clone` goes over all of them
+    a second time for their operands.
+    """
+    known = {} if known is None else known
+    copy = copy_of(op, known)
+    for region, new in zip(op.regions, copy.regions, strict=True):
+        for block in region.blocks:
+            fresh = Block(arg_types=[own.type for own in block.args])
+            for own, other in zip(block.args, fresh.args, strict=True):
+                known[own] = other
+                other.name_hint = own.name_hint
+            new.add_block(fresh)
+            inner = block.first_op
+            while inner is not None:
+                fresh.add_op(cloned(inner, known))
+                inner = inner._next_op  # pyright: ignore[reportPrivateUsage]
+    return copy

@@ -20,6 +20,8 @@ STEPS = "num_steps"
 BROUGHT = "brought"
 """Unit attribute of a buffer of what follows a loop's products that is loaded before they are done."""
 
+_BUFFER = BufferType()
+
 
 @irdl_op_definition
 class AllocOp(DeclaredOp):
@@ -33,7 +35,7 @@ class AllocOp(DeclaredOp):
     def __init__(self, size: int, copies: int = 1):
         super().__init__(
             properties={"size": i64_attr(size), "copies": i64_attr(copies)},
-            result_types=[BufferType()],
+            result_types=[_BUFFER],
         )
 
     @property
@@ -66,7 +68,7 @@ class TurnOp(DeclaredOp):
     traits = traits_def(Pure())
 
     def __init__(self, buffer: SSAValue, turn: SSAValue):
-        super().__init__(operands=[buffer, turn], result_types=[BufferType()])
+        super().__init__(operands=[buffer, turn], result_types=[_BUFFER])
 
 
 @irdl_op_definition
@@ -80,7 +82,7 @@ class OffsetOp(DeclaredOp):
     traits = traits_def(Pure())
 
     def __init__(self, buffer: SSAValue, num_bytes: SSAValue):
-        super().__init__(operands=[buffer, num_bytes], result_types=[BufferType()])
+        super().__init__(operands=[buffer, num_bytes], result_types=[_BUFFER])
 
 
 def root_buffer(value: SSAValue) -> SSAValue:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
+from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.dialects.xla import ENTRY, GATHERS_ROWS
 from hlo2tx8.emitters import emit_fusion
 from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits, Judge
@@ -61,7 +62,7 @@ def emit_norm_phases(
     rows = _rows(norm, f"{name}_0", plan.split, target)
 
     def join(kernel: ModuleOp) -> ModuleOp:
-        module = join_phases(group, name, [rows.clone(), kernel.clone()])
+        module = join_phases(group, name, [cloned(rows), cloned(kernel)])
         entry = next(op for op in module.body.block.ops if ENTRY in op.attributes)
         entry.attributes[GATHERS_ROWS] = UnitAttr()
         return module

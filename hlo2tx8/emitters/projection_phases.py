@@ -16,6 +16,7 @@ from math import inf
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
+from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.dialects.xla import BRINGS_EARLY, ENTRY
 from hlo2tx8.emitters import emit_fusion
 from hlo2tx8.emitters.choose_plan import Chooser, Fastest, FirstThatFits, Judge, Named
@@ -146,7 +147,7 @@ class _ProjectedAttention:
 
     def _joined(self, way: _Projection, attention: ModuleOp) -> ModuleOp:
         """Both as one kernel; that of the attention stays as it is."""
-        module = join_phases(self.group, self.name, [attention.clone(), GemmEmitter().emit(way.way.choice)])
+        module = join_phases(self.group, self.name, [cloned(attention), GemmEmitter().emit(way.way.choice)])
         if way.brings_early:
             entry = next(op for op in module.body.block.ops if ENTRY in op.attributes)
             entry.attributes[BRINGS_EARLY] = UnitAttr()

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import cloned, nested_ops
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.fusion.candidate import FusionCandidate, is_kept
 from hlo2tx8.fusion.recognize import recognized
@@ -81,7 +81,7 @@ def build_fusion(candidate: FusionCandidate, members: Sequence[Operation], name:
                 operands[operand].name_hint = operand.name_hint
     copies.update(operands)
     for op in members:
-        copy = op.clone(copies)
+        copy = cloned(op, copies)
         for number, operand in enumerate(op.operands):
             if _is_in_memory(op, number):
                 copy.operands[number] = operands[operand]

@@ -7,6 +7,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
+from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.hlo.regions import captured, terminator_of
 
@@ -44,7 +45,7 @@ def build_group(fusions: Sequence[FusionOp | GroupOp], properties: Mapping[str, 
 def group_of_one(fusion: FusionOp, properties: Mapping[str, Attribute]) -> GroupOp:
     """A group of a copy of one fusion, which is in no block."""
     body, types = Block(arg_types=[value.type for value in fusion.operands]), [value.type for value in fusion.results]
-    copy = fusion.clone()
+    copy = cloned(fusion)
     copy.operands = list(body.args)
     body.add_ops([copy, ReturnOp(list(copy.results))])
     return GroupOp.create(operands=fusion.operands, result_types=types, properties=dict(properties), regions=[Region(body)])

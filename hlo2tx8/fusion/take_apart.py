@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import CopyOp, FusionOp, GroupOp
+from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.fusion.band_chains import make_band_group, regroup
 from hlo2tx8.fusion.build_group import build_group, dissolve
 from hlo2tx8.schedule.band_group_member import BandGroupMember, band_group_member
@@ -29,7 +30,7 @@ def num_fusions(group: GroupOp) -> int:
 def parts_of(group: GroupOp, at: int, target: Target) -> list[Operation]:
     """Copies of the two parts of a group with `at` fusions in the first, in a function of their own."""
     block = Block(arg_types=[value.type for value in group.operands])
-    copy = group.clone(dict(zip(group.operands, block.args, strict=True)))
+    copy = cloned(group, dict(zip(group.operands, block.args, strict=True)))
     block.add_ops([copy, ReturnOp(*copy.results)])
     FuncOp("main", ([arg.type for arg in block.args], list(copy.result_types)), Region(block))
     return take_apart(copy, at, target)

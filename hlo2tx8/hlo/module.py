@@ -3,7 +3,7 @@
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_of
 from hlo2tx8.errors import InputError
 
 NO_INLINE = "no_inline"
@@ -30,7 +30,7 @@ def program_functions(module: ModuleOp) -> list[FuncOp]:
     found: dict[FuncOp, None] = {}
     active = [find_main(module)]
     while active:
-        names = [op.callee.string_value() for op in nested_ops(active[-1]) if isinstance(op, CallOp)]
+        names = [op.callee.string_value() for op in nested_of(active[-1], CallOp)]
         if missing := [name for name in names if name not in functions]:
             raise InputError("E1004", f"@{active[-1].sym_name.data} calls @{missing[0]}, which is not there")
         new = next((functions[name] for name in names if functions[name] not in found), None)

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import DenseArrayBase, DictionaryAttr, IntegerAttr, I
 from xdsl.dialects.func import CallOp
 from xdsl.ir import Operation
 
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_of
 from hlo2tx8.dialects.xla import PART
 from hlo2tx8.errors import InputError
 from hlo2tx8.hlo.module import program_functions
@@ -103,6 +103,6 @@ def asked_of(call: Operation, mesh: Sequence[int]) -> Rectangle | None:
 def placed_calls(module: ModuleOp, mesh: Sequence[int]) -> Iterator[tuple[CallOp, Rectangle]]:
     """The calls that are given tiles, and these."""
     for function in program_functions(module):
-        for op in nested_ops(function):
-            if isinstance(op, CallOp) and (found := asked_of(op, mesh)) is not None:
+        for op in nested_of(function, CallOp):
+            if (found := asked_of(op, mesh)) is not None:
                 yield op, found

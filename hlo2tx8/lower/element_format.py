@@ -46,12 +46,12 @@ class PerChannel:
 Vector: TypeAlias = SSAValue | Splat
 Operand: TypeAlias = Vector | PerChannel
 
-_FLOATS: tuple[tuple[type[Attribute], Format], ...] = (
-    (BFloat16Type, Format.BF16),
-    (Float16Type, Format.FP16),
-    (Float32Type, Format.FP32),
-    (Float64Type, Format.FP64),
-)
+_FLOATS: dict[type[Attribute], Format] = {
+    BFloat16Type: Format.BF16,
+    Float16Type: Format.FP16,
+    Float32Type: Format.FP32,
+    Float64Type: Format.FP64,
+}
 _SIGNED = {8: Format.INT8, 16: Format.INT16, 32: Format.INT32, 64: Format.INT64}
 _UNSIGNED = {8: Format.UINT8, 16: Format.UINT16, 32: Format.UINT32, 64: Format.UINT64}
 
@@ -65,6 +65,8 @@ def vector_type(value: SSAValue) -> VectorType[Attribute]:
 
 def format_of(type_: Attribute) -> Format:
     """The format of a scalar, vector or tensor type; raises CompileError for a type no instruction computes with."""
+    if (fmt := _FLOATS.get(type(type_))) is not None:
+        return fmt
     if isinstance(type_, (VectorType, TensorType)):
         shaped = cast("VectorType[Attribute] | TensorType[Attribute]", type_)
         return format_of(shaped.get_element_type())
@@ -78,9 +80,6 @@ def format_of(type_: Attribute) -> Format:
         table = _UNSIGNED if integer.signedness.data is Signedness.UNSIGNED else _SIGNED
         if width in table:
             return table[width]
-    for kind, fmt in _FLOATS:
-        if isinstance(type_, kind):
-            return fmt
     raise CompileError("E3205", f"no instruction computes with elements of type {type_}")
 
 

@@ -22,7 +22,7 @@ from xdsl.passes import ModulePass
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.made import constant_index, of_two
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import cloned, nested_ops
 from hlo2tx8.lower.dma.slices import turns_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 
@@ -89,8 +89,8 @@ def _part(
     values = dict(tensors)
     used = {operand for op in nested_ops(loop) for operand in op.operands}
     wanted = [op for op in filled if used.intersection(op.results or op.operands)]
-    before = [op.clone(value_mapper=values) for op in wanted]
-    own = loop.clone(value_mapper=values)
+    before = [cloned(op, values) for op in wanted]
+    own = cloned(loop, values)
     limit, begin = (constant_index(n) for n in (turns, part * turns))
     own.operands[1] = limit.result
     counter = own.body.block.args[0]

@@ -28,6 +28,7 @@ from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
 from hlo2tx8.device.isa.forms import CtInstruction, CtV, CtVS, CtVuV, CtVuVLoop, CtVV
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm, vec
+from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.allocate_spm import LiveRange, SpmSpace, place
 from hlo2tx8.lower.dma.mesh import quotient, remainder
@@ -186,7 +187,7 @@ class Epilogue:
                 if isinstance(op, spm.AllocOp) or (isinstance(op, Instruction) and op not in wanted):
                     continue
                 if not isinstance(op, Instruction) or op in self.once:
-                    step.insert(op.clone(value_mapper=known))
+                    step.insert(cloned(op, known))
                     continue
                 if own is None:
                     own = self._part(step, number, num_parts, known)

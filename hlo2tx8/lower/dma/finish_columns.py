@@ -29,7 +29,7 @@ from hlo2tx8.device.isa.kc_control import KcWait
 from hlo2tx8.device.isa.ne import NeGemm, psum_format
 from hlo2tx8.dialects import spm
 from hlo2tx8.dialects.made import for_op, yield_op
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import cloned, nested_ops
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.column_sets import Columns, stored_sums
 from hlo2tx8.lower.dma.done_beside import Beside, Spread
@@ -50,7 +50,7 @@ def finish(panels: Panels, products: Sequence[Columns], kept: int) -> None:
     assert turns is not None
     before, parts = _put_off_in_steps(panels, products)
     step_counter = loop.body.block.args[0]
-    end = loop.clone()
+    end = cloned(loop)
     found = dict(zip(nested_ops(loop), nested_ops(end), strict=True))
     _block_of(loop).insert_op_after(end, loop)
     loop.operands[1] = end.operands[0] = before.value(panels.num_steps - 1)
@@ -244,7 +244,7 @@ def _finish_step(
     the epilogue reads first comes in the last of these: then no panel does. `is_only`: there is no other step."""
     here = _at(turns)
     first_kept, end = here.value(num_panels - kept), here.value(num_panels - 1)
-    own = turns.clone()
+    own = cloned(turns)
     _block_of(turns).insert_op_after(own, turns)
     turns.operands[1] = own.operands[0] = first_kept
     gemms = [op for op in own.body.block.ops if isinstance(op, NeGemm)]

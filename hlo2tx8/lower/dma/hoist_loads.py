@@ -29,7 +29,7 @@ from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.made import if_op, yield_op
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import cloned, nested_of, nested_ops
 from hlo2tx8.indexing import Dim, Sym
 from hlo2tx8.lower.dma.slices import buffers_of, constant_of, instructions_in, is_inside, turns_of, writers_in
 
@@ -45,7 +45,7 @@ class HoistLoadsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
-            for loop in reversed([o for o in nested_ops(function) if isinstance(o, scf.ForOp)]):
+            for loop in reversed(nested_of(function, scf.ForOp)):
                 if (turns_of(loop) or 0) > (xla.ROW_STEPS not in loop.attributes):
                     for guards in [(), *_guards(loop)]:
                         _Hoisting(loop, guards).run()
@@ -123,7 +123,7 @@ class _Hoisting:
     def _clone(self, ops: list[Operation], place: Builder, mapping: dict[SSAValue, SSAValue], gone: set[Operation]) -> None:
         """Puts ops as they are in the first turn in a place; those that will be gone are replaced by them."""
         for op in ops:
-            new = place.insert(op.clone(value_mapper=mapping))
+            new = place.insert(cloned(op, mapping))
             for old, value in zip(op.results, new.results, strict=True):
                 value.name_hint = old.name_hint
                 if op in gone:

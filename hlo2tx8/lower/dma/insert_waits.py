@@ -56,22 +56,24 @@ class _Waits:
         pending = {engine: dict(held) for engine, held in before.items()}
         for op in list(block.ops):
             match op:
-                case scf.ForOp():
-                    if insert and turns_of(op) not in (0, 1):
-                        self._before_loop(op, pending)
-                    # Accesses of one turn are pending at the start of the next.
-                    _add(pending, self.block(op.body.block, pending, insert=False))
-                    _add(pending, self.block(op.body.block, pending, insert))
-                case scf.IfOp():
-                    _add(pending, self.block(op.true_region.block, pending, insert))
-                case xla.SyncTilesOp():
-                    if insert:
-                        _meet(op)
-                    pending.clear()
                 case Instruction() if ORDERED in op.attributes:
                     pass
                 case Instruction() | vec.ReadScalarOp():
                     self._instruction(op, pending, insert)
+                case xla.SyncTilesOp():
+                    if insert:
+                        _meet(op)
+                    pending.clear()
+                case _ if not op.regions:
+                    pass
+                case scf.ForOp():
+                    if insert and turns_of(op) not in (0, 1):
+                        self._before_loop(op, pending)
+                    # Accesses of one turn are pending at the start of the next.
+                    if _add(pending, self.block(op.body.block, pending, insert=False)) or insert:
+                        _add(pending, self.block(op.body.block, pending, insert))
+                case scf.IfOp():
+                    _add(pending, self.block(op.true_region.block, pending, insert))
                 case _:
                     pass
         return pending
@@ -127,9 +129,15 @@ def _is_ordered(earlier: Engine, later: Engine) -> bool:
     return earlier is later or (earlier in RANGE_CHECKED and later in RANGE_CHECKED)
 
 
-def _add(pending: Pending, more: Pending) -> None:
+def _add(pending: Pending, more: Pending) -> bool:
+    """Were they not all pending?"""
+    is_more = False
     for engine, held in more.items():
-        pending.setdefault(engine, {}).update(held)
+        known = pending.setdefault(engine, {})
+        num_known = len(known)
+        known.update(held)
+        is_more |= len(known) > num_known
+    return is_more
 
 
 def _mask(engines: frozenset[Engine]) -> int:

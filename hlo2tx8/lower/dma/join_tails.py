@@ -30,6 +30,7 @@ from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
 from hlo2tx8.dialects.made import if_op, yield_op
+from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.lower.dma.mesh import ROW, TileIndex
 from hlo2tx8.lower.dma.slices import buffers_of, turns_of
 
@@ -145,9 +146,9 @@ class _Joining:
             elif twin is not None:
                 self.mapping.update(zip(op.results, twin.results, strict=True))
             elif is_side_effect_free(op) or isinstance(op, spm.AllocOp):
-                builder.insert(op.clone(value_mapper=self.mapping))
+                builder.insert(cloned(op, self.mapping))
             else:
-                inside.add_op(op.clone(value_mapper=self.mapping))
+                inside.add_op(cloned(op, self.mapping))
         if not inside.is_empty:
             inside.add_op(yield_op())
             branch = builder.insert(if_op(self.mapping[condition], [], Region(inside)))

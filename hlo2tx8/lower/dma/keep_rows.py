@@ -31,7 +31,7 @@ from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.made import for_op, yield_op
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_of, nested_ops
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable, simplify_expr
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.branches import branch, leave
@@ -57,7 +57,7 @@ class KeepRowsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
             tile = next((op for op in nested_ops(function) if isinstance(op, xla.TileIdOp)), None)
-            for loop in [op for op in nested_ops(function) if isinstance(op, scf.ForOp)]:
+            for loop in nested_of(function, scf.ForOp):
                 if tile is not None and (turns := turns_of(loop)) is not None:
                     for load, turn in list(_loads_ahead(loop)):
                         if (slide := _slide_of(load, turn, tile, turns)) is not None:

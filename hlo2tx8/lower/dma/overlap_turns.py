@@ -35,7 +35,7 @@ from hlo2tx8.device.two_turns import Turn, Unit
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.made import constant_index, of_two, yield_op
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import cloned, nested_of, nested_ops
 from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, constant_of, instructions_in, turns_of, use_in_turns
 
 CLOSE = 1.03
@@ -52,7 +52,7 @@ class OverlapTurnsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
-            for loop in [o for o in nested_ops(function) if isinstance(o, scf.ForOp) and xla.BAND_TURNS in o.attributes]:
+            for loop in [o for o in nested_of(function, scf.ForOp) if xla.BAND_TURNS in o.attributes]:
                 _overlap(loop, load_chip(self.chip))
 
 
@@ -169,7 +169,7 @@ class _Body:
                 collect_slice(inner, self.loop, wanted)
         for op in self.loop.body.block.ops:
             if op in chosen or (op in wanted and not any(result in mapping for result in op.results)):
-                builder.insert(op.clone(value_mapper=mapping))
+                builder.insert(cloned(op, mapping))
 
 
 def _index(number: int) -> arith.ConstantOp:

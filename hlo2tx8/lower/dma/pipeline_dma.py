@@ -25,7 +25,7 @@ from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.made import compare, constant_index, if_op, of_two, yield_op
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_of
 from hlo2tx8.lower.dma.slices import (
     buffers_of,
     clone_slice,
@@ -51,7 +51,7 @@ class PipelineDmaPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
             # Outer loops first: a buffer an inner loop uses in turns is no load of the outer one.
-            for loop in [o for o in nested_ops(function) if isinstance(o, scf.ForOp)]:
+            for loop in nested_of(function, scf.ForOp):
                 _pipeline(loop)
 
 

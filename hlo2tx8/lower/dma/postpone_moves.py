@@ -22,6 +22,7 @@ from hlo2tx8.device.isa.forms import CtInstruction
 from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
+from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.lower.dma.join_tails import TAIL
 from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, constant_of, instructions_in
 
@@ -80,4 +81,4 @@ def _postpone(turns: scf.ForOp, branch: scf.IfOp) -> None:
 def _copied(ops: Sequence[Operation]) -> Block:
     """Clones of operations in a block of their own."""
     values: dict[SSAValue, SSAValue] = {}
-    return Block([*(op.clone(value_mapper=values) for op in ops), scf.YieldOp()])
+    return Block([*(cloned(op, values) for op in ops), scf.YieldOp()])

@@ -15,7 +15,7 @@ from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
 from hlo2tx8.device.isa.lsu import TdmaGatherScatter, TdmaMemset
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import cloned, nested_ops
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.branches import below, branch, enter, leave
 from hlo2tx8.lower.dma.insert_waits import ORDERED, QUEUES
@@ -372,7 +372,7 @@ class SharedLoop:
                 collect_slice(op, self.loop, found)
         found = {op for op in found if not op.regions and not isinstance(op, spm.AllocOp)}
         for op in [op for op in nested_ops(self.loop) if op in found]:
-            step.insert(op.clone(value_mapper=mapping))
+            step.insert(cloned(op, mapping))
 
     @contextmanager
     def if_sender(self, step: StepBuilder, side: PanelSide, panel: SSAValue) -> Generator[None]:

@@ -13,6 +13,7 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.dialects import spm
 from hlo2tx8.dialects.made import yield_op
 from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.ir import copy_of
 
 
 def instructions_in(loop: Operation) -> Iterator[Instruction]:
@@ -47,9 +48,9 @@ def clone_slice(block: Block, wanted: set[Operation], mapping: dict[SSAValue, SS
         if op not in wanted:
             continue
         if not op.regions:
-            builder.insert(op.clone(value_mapper=mapping))
+            builder.insert(copy_of(op, mapping))
             continue
-        shell = op.clone_without_regions(value_mapper=mapping)
+        shell = copy_of(op, mapping)
         for old, new in zip(op.regions, shell.regions, strict=True):
             for old_block in old.blocks:
                 fresh = Block(arg_types=[a.type for a in old_block.args])
@@ -115,7 +116,7 @@ def turns_of(loop: scf.ForOp) -> int | None:
 def drop_unused(loop: Operation) -> None:
     """Erases arithmetic inside of a loop whose results nobody uses any more."""
     for op in reversed(nested_ops(loop)):
-        if op.results and not op.regions and is_side_effect_free(op) and not any(result.uses for result in op.results):
+        if op.results and not op.regions and not any(result.first_use for result in op.results) and is_side_effect_free(op):
             op.detach()
             op.erase()
 

@@ -32,7 +32,7 @@ from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_of, nested_ops
 from hlo2tx8.indexing import Const, Expr, Interval
 from hlo2tx8.indexing.simplify import range_of
 from hlo2tx8.ir import i64_attr
@@ -123,7 +123,7 @@ def _loads(function: func.FuncOp, phase: Sequence[Operation], tile: xla.TileIdOp
     """What all tiles load alike in a phase, whatever loops and branches it is in: whole buffers that nothing else writes, from
     where neither the tile nor a turn decides."""
     index = TileIndex.of(Mesh(rates.mesh_rows, rates.mesh_columns), tile.tile)
-    for loop in [op for op in nested_ops(function) if isinstance(op, scf.ForOp)]:
+    for loop in nested_of(function, scf.ForOp):
         turns = constant_of(loop.ub)
         index.add_counter(loop.body.block.args[0], max(1, turns or 1 << 40))
     writers = writers_in(function)

@@ -25,7 +25,7 @@ from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.made import constant_index, of_two
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_of
 from hlo2tx8.indexing import Const, Dim, Expr, Sym, simplify_expr
 from hlo2tx8.lower.dma.slices import constant_of, instructions_in, turns_of, writers_in
 
@@ -45,7 +45,7 @@ class WidenLoadsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
-            for loop in [o for o in nested_ops(function) if isinstance(o, scf.ForOp) and not WIDENED.isdisjoint(o.attributes)]:
+            for loop in [o for o in nested_of(function, scf.ForOp) if not WIDENED.isdisjoint(o.attributes)]:
                 if xla.GATHERS_ROWS not in function.attributes or not _is_first(loop):
                     _widen(loop, load_chip(self.chip).spm_bytes // SPM_PART)
 

@@ -61,6 +61,8 @@ class ViewBase:
     terms: tuple[tuple[int, int], ...] = ()
 
 
+WITHOUT_RECORDS = frozenset((arith.CmpiOp, scf.YieldOp, func.ReturnOp, xla.SyncTilesOp))
+"""Classes of ops that are part of others' records, or of none."""
 NO_BASES: Mapping[int, ViewBase] = MappingProxyType({})
 
 
@@ -124,9 +126,24 @@ class _Encoder:
             self._operation(op)
 
     def _operation(self, op: Operation) -> None:
+        if isinstance(op, Instruction):
+            self._instruction(op)
+        elif op.regions:
+            self._with_regions(op)
+        elif type(op) not in WITHOUT_RECORDS:
+            self._value(op)
+
+    def _with_regions(self, op: Operation) -> None:
         match op:
-            case Instruction():
-                self._instruction(op)
+            case scf.ForOp():
+                self._loop(op)
+            case scf.IfOp():
+                self._branch(op)
+            case _:
+                raise CompileError("E3105", f"no control for {op.name}")
+
+    def _value(self, op: Operation) -> None:
+        match op:
             case xla.TileIdOp():
                 self.forms[op.tile] = LinearForm.of_register(TILE_REGISTER)
             case xla.AllocateScratchOp():
@@ -135,12 +152,6 @@ class _Encoder:
                 self.scratch.append(op.res.type)
             case vec.ReadScalarOp():
                 self._read_scalar(op)
-            case scf.ForOp():
-                self._loop(op)
-            case scf.IfOp():
-                self._branch(op)
-            case arith.CmpiOp() | scf.YieldOp() | func.ReturnOp() | xla.SyncTilesOp():
-                pass
             case _:
                 self._index(op)
 

@@ -14,6 +14,7 @@ from hlo2tx8.device.isa.kc_move import KcVGather
 from hlo2tx8.device.isa.kc_vector import KcVAdd
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.hlo import origin
+from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel
 from hlo2tx8.lower.element_format import Operand, PerChannel, Splat, Vector, format_of, storage_format, tensor_type
@@ -160,11 +161,11 @@ class BoxSelector(Selector):
     def _operation(self, op: Operation) -> None:
         match op:
             case xla.ApplyIndexingOp() | vec.ExtentOp():
-                new = self.step.insert(op.clone(value_mapper=dict(self.slots)))
+                new = self.step.insert(cloned(op, dict(self.slots)))
                 self.slots.update(zip(op.results, new.results, strict=True))
             case arith.ConstantOp() | xla.ConstantOp():
                 if isinstance(op.results[0].type, type(xla.index)):
-                    self.slots[op.results[0]] = self.step.insert(op.clone()).results[0]
+                    self.slots[op.results[0]] = self.step.insert(cloned(op)).results[0]
             case vec.SplatOp():
                 self.vectors[op.result] = super().vector(op.value)
             case vec.LoadOp():

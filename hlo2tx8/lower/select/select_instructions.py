@@ -23,6 +23,7 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.made import for_op
+from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.select.padded_rows import PaddedStep, padded_boxes
 from hlo2tx8.lower.select.resident import Resident
@@ -93,7 +94,7 @@ class _Selector:
             case xla.AllocateScratchOp() if op.in_spm is not None:
                 pass  # the buffers of what a step stores
             case _ if not op.regions:
-                new = builder.insert(op.clone(value_mapper=self.values))
+                new = builder.insert(cloned(op, self.values))
                 self.values.update(zip(op.results, new.results, strict=True))
             case _:
                 raise CompileError("E3201", f"select-instructions meets {op.name}")

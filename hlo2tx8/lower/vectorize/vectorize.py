@@ -33,6 +33,7 @@ from xdsl.rewriter import InsertPoint
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.made import constant_index, for_op, yield_op
+from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Const, Dim, Expr, Sym, Variable
 from hlo2tx8.lower.vectorize.lane_access import LaneSpace
@@ -88,15 +89,15 @@ def _vectorize_op(op: Operation, builder: Builder, scope: _Scope) -> None:
     """One operation outside of lane loops."""
     match op:
         case xla.TileIdOp():
-            new = builder.insert(op.clone())
+            new = builder.insert(cloned(op))
             lo, hi = vec.ints(op.range)
             scope.add_fixed(op.tile, new.tile, lo, hi, "tile")
         case arith.ConstantOp():
             if isinstance(op.value, IntegerAttr) and op.result.type == xla.index:
                 scope.indices[op.result] = Const(op.value.value.data)
-            scope.values[op.result] = builder.insert(op.clone()).results[0]
+            scope.values[op.result] = builder.insert(cloned(op)).results[0]
         case xla.ConstantOp() | xla.AllocateScratchOp():
-            scope.values[op.results[0]] = builder.insert(op.clone()).results[0]
+            scope.values[op.results[0]] = builder.insert(cloned(op)).results[0]
         case xla.SyncTilesOp():
             builder.insert(xla.SyncTilesOp([scope.values[o] for o in op.operands]))
             for operand, result in zip(op.operands, op.results, strict=True):

@@ -12,6 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.made import constant_index, for_op, of_two, yield_op
+from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Variable
 from hlo2tx8.ir import vector_type_of
@@ -88,7 +89,7 @@ class BoxVectorizer(BoxBuilder):
                 assert isinstance(op.value, IntegerAttr)
                 self.indices[op.result] = Const(op.value.value.data)
             case arith.ConstantOp() | xla.ConstantOp():
-                self.values[op.results[0]] = self.builder.insert(op.clone()).results[0]
+                self.values[op.results[0]] = self.builder.insert(cloned(op)).results[0]
             case tensor.ExtractOp():
                 self.values[op.result] = self._extract(op, region)
             case xla.ExtractAtOp():
