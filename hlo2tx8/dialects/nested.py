@@ -9,6 +9,16 @@ from hlo2tx8.ir import copy_of
 OpT = TypeVar("OpT", bound=Operation)
 
 
+def ops_of(block: Block) -> list[Operation]:
+    """The operations of a block, as they are now; `list(block.ops)` goes over them twice, the first time to count them."""
+    found: list[Operation] = []
+    op = block.first_op
+    while op is not None:
+        found.append(op)
+        op = op._next_op  # pyright: ignore[reportPrivateUsage] - what `next_op` gives, of each op of each walk
+    return found
+
+
 def nested_ops(op: Operation) -> list[Operation]:
     """An operation and all those inside of it, in program order, as they are now.
 
@@ -32,7 +42,7 @@ def _collect(op: Operation, found: list[Operation]) -> None:
                 found.append(inner)
                 if inner.regions:
                     _collect(inner, found)
-                inner = inner._next_op  # pyright: ignore[reportPrivateUsage] - what `next_op` gives, of each op of each walk
+                inner = inner._next_op  # pyright: ignore[reportPrivateUsage]
 
 
 def cloned(op: OpT, known: dict[SSAValue, SSAValue] | None = None) -> OpT:
@@ -50,8 +60,6 @@ def cloned(op: OpT, known: dict[SSAValue, SSAValue] | None = None) -> OpT:
                 known[own] = other
                 other.name_hint = own.name_hint
             new.add_block(fresh)
-            inner = block.first_op
-            while inner is not None:
+            for inner in ops_of(block):
                 fresh.add_op(cloned(inner, known))
-                inner = inner._next_op  # pyright: ignore[reportPrivateUsage]
     return copy

@@ -6,6 +6,8 @@ from typing import cast
 
 from xdsl.ir import Operation, Region, SSAValue
 
+from hlo2tx8.dialects.nested import ops_of
+
 _NAMES = ("fusion_name", "loc", "sym_name")
 
 
@@ -31,7 +33,7 @@ def _region_key(region: Region, numbers: dict[SSAValue, int]) -> Hashable:
         for arg in block.args:
             numbers[arg] = len(numbers)
         types = tuple(arg.type for arg in block.args)
-        blocks.append((types, tuple(_op_key(op, numbers) for op in block.ops)))
+        blocks.append((types, tuple(_op_key(op, numbers) for op in ops_of(block))))
     return tuple(blocks)
 
 

@@ -24,7 +24,8 @@ def tensor_type(value: SSAValue) -> TensorType[Attribute]:
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
     """The shape of a tensor value."""
-    return tuple([size.data for size in tensor_type(value).shape.data])  # a third of `get_shape`'s time
+    type_ = value.type if type(value.type) is TensorType else tensor_type(value)
+    return tuple([size.data for size in type_.shape.data])  # a third of `get_shape`'s time
 
 
 def kind_of(op: Operation) -> Kind:

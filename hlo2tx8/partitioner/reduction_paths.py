@@ -7,6 +7,7 @@ A reduction's loop counters are further dimensions of every map inside its loop:
 
 from xdsl.ir import Operation, SSAValue
 
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.hlo import Kind, has_spec, operand_indexing
 from hlo2tx8.indexing import Dim, Expr, IndexingMap, Sym, Variable
 from hlo2tx8.partitioner.instruction import CONSTANTS, compose, is_elemental, kind_of, shape_of
@@ -24,7 +25,7 @@ def has_scalar_body(op: Operation) -> bool:
     """Is the combiner made of elementwise instructions on its own arguments?"""
     block = op.regions[0].block
     inside: set[SSAValue] = {*block.args}
-    for inner in block.ops:
+    for inner in ops_of(block):
         if any(operand not in inside for operand in inner.operands):
             return False
         if inner is not block.last_op and inner.name not in CONSTANTS and not _is_scalar(inner):

@@ -30,7 +30,7 @@ from hlo2tx8.device.isa.lsu import Wdma
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.made import constant_index, of_two
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_ops, ops_of
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.indexing import Dim, IndexingMap, Variable
 from hlo2tx8.lower.buffer_table import BufferLife, note_buffers
@@ -177,7 +177,7 @@ def live_ranges(function: func.FuncOp, *, keeps_small: bool = False) -> dict[SSA
     end = _number(function.body.block, 0, ranges, frozenset(), keeps_small=keeps_small)
     ops = nested_ops(function)
     of_engines = [op for op in ops if isinstance(op, Instruction) and op.ENGINE is not Engine.KC]
-    moved = {spm.root_buffer(v) for op in of_engines for v in op.operands if isinstance(v.type, BufferType)}
+    moved = {spm.root_buffer(v) for op in of_engines for v in op.operands if type(v.type) is BufferType}
     for alloc in [o for o in ops if isinstance(o, spm.AllocOp)]:
         if alloc.result not in ranges:
             continue
@@ -192,9 +192,10 @@ def _number(
     block: Block, position: int, ranges: dict[SSAValue, LiveRange], around: frozenset[SSAValue], *, keeps_small: bool
 ) -> int:
     """Numbers the ops of a block from `position` on; `around` are the buffers allocated in the blocks around it."""
-    allocated = around | {op.result for op in block.ops if isinstance(op, spm.AllocOp)}
+    ops = ops_of(block)
+    allocated = around | {op.result for op in ops if isinstance(op, spm.AllocOp)}
     loop_before = position
-    for op in block.ops:
+    for op in ops:
         position += 1
         if op.regions:
             start, known = position, set(ranges)
@@ -216,7 +217,7 @@ def _number(
         if isinstance(op, (spm.AllocOp, spm.TurnOp, spm.OffsetOp)):
             continue
         for operand in op.operands:
-            if isinstance(operand.type, BufferType):
+            if type(operand.type) is BufferType:
                 buffer = spm.root_buffer(operand)
                 old = ranges.get(buffer, LiveRange(position, position))
                 ranges[buffer] = LiveRange(min(old.start, position), position)

@@ -20,7 +20,7 @@ from hlo2tx8.device.isa import RANGE_CHECKED, Engine, Instruction
 from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
 from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.dialects.functions import defined_functions
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_ops, ops_of
 from hlo2tx8.lower.dma.allocate_spm import LiveRange, live_ranges
 from hlo2tx8.lower.dma.slices import turns_of
 
@@ -54,7 +54,7 @@ class _Waits:
     def block(self, block: Block, before: Pending, insert: bool) -> Pending:
         """Pending accesses at the end of a block, of those pending before it; inserts waits on the way if asked to."""
         pending = {engine: dict(held) for engine, held in before.items()}
-        for op in list(block.ops):
+        for op in ops_of(block):
             match op:
                 case Instruction() if ORDERED in op.attributes:
                     pass

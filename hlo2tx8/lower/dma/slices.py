@@ -63,10 +63,11 @@ def clone_slice(block: Block, wanted: set[Operation], mapping: dict[SSAValue, SS
 
 def is_inside(op: object, ancestor: Operation | None) -> bool:
     """Is something an operation inside of another one, or that one itself?"""
-    while isinstance(op, Operation):
-        if op is ancestor:
+    found = op if isinstance(op, Operation) else None
+    while found is not None:
+        if found is ancestor:
             return True
-        op = op.parent_op()
+        found = found.parent_op()
     return False
 
 

@@ -34,6 +34,7 @@ from hlo2tx8.device.isa.kc_control import (
 from hlo2tx8.device.program import Buffer, BufferUse
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Add, Const, Dim, Expr, FloorDiv, Mod, Mul, Sym
 from hlo2tx8.lower.buffer_table import BufferLife, buffers_of, lives_of, uses_of
@@ -122,7 +123,7 @@ class _Encoder:
     loops: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
     def block(self, block: Block) -> None:
-        for op in block.ops:
+        for op in ops_of(block):
             self._operation(op)
 
     def _operation(self, op: Operation) -> None:

@@ -128,7 +128,7 @@ def allocate_registers(records: Sequence[Record], end_of_registers: int = NUM_RE
                 return None
             places[starting[at]] = free.pop()
         fields = {k: Register(places[v.number]) if isinstance(v, Register) else v for k, v in record.fields.items()}
-        renamed.append(replace(record, fields=fields))
+        renamed.append(record if fields == record.fields else replace(record, fields=fields))
         free += [places[number] for number in dying.get(at, ())]
     return renamed
 

@@ -79,7 +79,8 @@ class IndexConditions:
         ops = list(block.ops)
 
         def find(name: str, wanted: Iterable[Operation]) -> dict[Operation, LanesMeant]:
-            vectors = (op for op in wanted if isinstance(op, Named) and isinstance(op.results[0].type, VectorType))
+            named = (op for op in wanted if type(op) in Named and isinstance(op, Named))  # the first says no to most, and is fast
+            vectors = (op for op in named if isinstance(op.results[0].type, VectorType))
             conditions = [(op, op.results[0] if name == "compare" else op.operands[0]) for op in vectors if hlo_name(op) == name]
             found = [(op, _lanes_of(condition, block, known)) for op, condition in conditions]
             return {op: lanes for op, lanes in found if lanes is not None and fits(op, lanes)}
