@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, SSAValue, Use
 
 from hlo2tx8.device.isa.kc_control import KcLoadScalar
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
@@ -48,8 +48,8 @@ def view_place(fusion: Operation) -> ViewPlace | None:
         return None
     if _is_of_all(fusion):
         return place if _is_made_here(fusion.operands[0]) or not _is_given(fusion.results[0]) else None
-    is_read_only = not is_written(fusion.operands[0])
-    return place if is_read_only and all(isinstance(use.operation, FusionOp | GroupOp) for use in fusion.results[0].uses) else None
+    is_as_read = not _writers(fusion.operands[0]) or _is_read_before(fusion)
+    return place if is_as_read and all(isinstance(use.operation, FusionOp | GroupOp) for use in fusion.results[0].uses) else None
 
 
 def shows_elements(op: Operation) -> bool:
@@ -106,13 +106,31 @@ def _is_index(value: SSAValue) -> bool:
 
 def is_written(value: SSAValue) -> bool:
     """May an op write into the value's memory: an update, control flow of which it is state, a function that is called?"""
-    for use in value.uses:
-        op = use.operation
-        if op.name in (UPDATE, WRITE_AT, CALL, *CONTROL):
-            return True
-        if isinstance(op, FusionOp) and any(inner.operation.name == WRITE_AT for inner in op.body.block.args[use.index].uses):
-            return True
-    return False
+    return bool(_writers(value))
+
+
+def _writers(value: SSAValue) -> list[Operation]:
+    return [use.operation for use in value.uses if _writes(use)]
+
+
+def _writes(use: Use) -> bool:
+    op = use.operation
+    if op.name in (UPDATE, WRITE_AT, CALL, *CONTROL):
+        return True
+    return isinstance(op, FusionOp) and any(inner.operation.name == WRITE_AT for inner in op.body.block.args[use.index].uses)
+
+
+def _is_read_before(fusion: Operation) -> bool:
+    """Does all that reads a fusion's result stand before what writes into its operand's memory?"""
+    block = fusion.parent
+    if block is None:
+        return False
+    writers = [block.find_ancestor_op_in_block(op) for op in _writers(fusion.operands[0])]
+    readers = [block.find_ancestor_op_in_block(use.operation) for use in fusion.results[0].uses]
+    if None in writers or None in readers:
+        return False
+    order = {op: number for number, op in enumerate(block.ops)}
+    return max((order[op] for op in readers if op), default=-1) < min(order[op] for op in writers if op)
 
 
 def _is_made_here(value: SSAValue) -> bool:
