@@ -104,6 +104,7 @@ from hlo2tx8.passes.simplify_hlo import SimplifyHloPass
 from hlo2tx8.passes.split_projections import SplitProjectionsPass
 from hlo2tx8.passes.split_reductions import SplitReductionsPass
 from hlo2tx8.passes.split_statistics import SplitStatisticsPass
+from hlo2tx8.passes.sum_behind_loops import SumBehindLoopsPass
 from hlo2tx8.passes.widen_narrow_types import WidenNarrowTypesPass
 
 
@@ -167,6 +168,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(SimplifyControlPass(), after=Level.HLO),
     Stage(HoistInvariantsPass(), after=Level.HLO, is_optional=True),
     Stage(HoistSlicedProductsPass(), after=Level.HLO, is_optional=True),
+    Stage(SumBehindLoopsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(SplitProjectionsPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandComplexPass(), after=Level.HLO),
     Stage(DropUnitDimensionsPass(), after=Level.HLO, is_optional=True),

@@ -134,7 +134,8 @@ def partition_rows(block: Block, rows: RowSpace) -> PartitionedComputation:
 
 
 def _entry_function(roots: tuple[SSAValue, ...]) -> SubgraphFunction:
-    """A function over the index of the first root, of roots that differ from it in dimensions of size 1 at most."""
+    """A function over the index of the root with the fewest dimensions, of roots that differ from it in such of size 1 at most."""
+    roots = tuple(sorted(roots, key=lambda root: len(tensor_type(root).get_shape())))
     function = _new_function(roots, True)
     shape, *others = (tensor_type(root).get_shape() for root in roots)
     if any(other != shape for other in others):

@@ -40,7 +40,7 @@ def has_parts(function: SubgraphFunction, accesses: AccessAnalysis) -> bool:
 def _concatenation(function: SubgraphFunction, accesses: AccessAnalysis) -> tuple[int, Sequence[int]] | None:
     """The dimension and the sizes of the operands of the first concatenation at the function's index, if each has work for all
     tiles."""
-    if not function.is_entry_root or function.root_maps:
+    if not function.is_entry_root or function.maps[0] != function.identity:
         return None
     for op in function.instructions:
         place = accesses.partitioned.places[op]

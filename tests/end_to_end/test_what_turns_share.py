@@ -16,6 +16,7 @@ from hlo2tx8.device.isa.encoding import Record, decode_records, partners
 from hlo2tx8.device.isa.kc_control import KcLoadScalar, KcLoop
 from hlo2tx8.device.isa.lsu import Rdma
 from hlo2tx8.device.program import SlotKind
+from hlo2tx8.options import Options
 from hlo2tx8.runtime.executable import Executable
 
 RNG = np.random.default_rng(11)
@@ -152,3 +153,23 @@ def test_buffers_that_stay_are_there_up_to_the_end_of_the_loop():
     assert staying and all(b.last_record == end for b in staying)
     others = [b for b in program.buffers if loop < b.first_record <= b.last_record < end]
     assert max(b.end for b in others) <= min(b.address for b in staying)
+
+
+def gradients(rows: Any, h: Any, c: Any, w: Any, u: Any, b: Any) -> Any:
+    def loss(w: Any, u: Any, b: Any) -> Any:
+        return jnp.sum(lstm(rows, h, c, w, u, b)[1] ** 2)
+
+    return jax.grad(loss, (0, 1, 2))(w, u, b)
+
+
+@pytest.mark.parametrize("reassociate", [True, False])
+def test_gradients_of_weights(reassociate: bool):
+    """They are summed behind the loop, unless every rounding is to stay where it is."""
+    rows, h, c, w, u, b = CASES["lstm"][1]
+    with jax.default_matmul_precision("high"):
+        jitted = jax.jit(gradients)
+        expected = jitted(rows, h, c, w, u, b)
+        text = jitted.lower(rows, h, c, w, u, b).as_text()
+    executable = hlo2tx8.compile(text, Options(mode="strict", reassociate=reassociate))
+    for found, reference in zip(executable.execute(rows, h, c, w, u, b), expected, strict=True):
+        np.testing.assert_allclose(found, reference, rtol=1e-3, atol=1e-3 * float(np.abs(reference).max()))
