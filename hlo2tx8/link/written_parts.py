@@ -25,7 +25,8 @@ def written_parts(op: KernelOp, views: SlotViews) -> dict[int, tuple[UpdateOp, B
         if not isinstance(update, UpdateOp) or update.update is not result or update.parent is not op.parent:
             continue
         is_alone = update.tensor.has_one_use() and update.tensor not in op.results
-        if is_alone and all(_is_before(value, op) for value in (update.tensor, *update.starts)):
+        numbers = [start for start in update.starts if scalar_of(start) is None]
+        if is_alone and all(_is_before(value, op) for value in (update.tensor, *numbers)):
             begin = _begin(update, views)
             found |= {number: (update, begin)} if begin is not None else {}
     return found
