@@ -174,21 +174,25 @@ class WhileOp(_LoopOp):
 @irdl_op_definition
 class RepeatOp(_LoopOp):
     """`count` times: state = body(state). With `counter` [k, start, step], state k is an integer that is `start` in the first turn
-    and `step` more in each one behind it.
+    and `step` more in each one behind it. What states `unset` are in the beginning nobody reads: the turns write all of them.
     """
 
     name = "launch.repeat"
 
     count = prop_def(IntegerAttr[IntegerType])
     counter = opt_prop_def(DenseArrayBase[IntegerType])
+    unset = opt_prop_def(DenseArrayBase[IntegerType])
     body = region_def("single_block")
 
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$count `(` $state `)` `do` $body attr-dict `:` functional-type($state, $results_)"
 
-    def __init__(self, count: int, state: Sequence[SSAValue], body: Region, counter: Sequence[int] = ()) -> None:
+    def __init__(
+        self, count: int, state: Sequence[SSAValue], body: Region, counter: Sequence[int] = (), unset: Sequence[int] = ()
+    ) -> None:
         types = [value.type for value in state]
-        properties = {"count": i64_attr(count), "counter": i64_array(counter) if counter else None}
+        more = {name: i64_array(numbers) if numbers else None for name, numbers in (("counter", counter), ("unset", unset))}
+        properties = {"count": i64_attr(count), **more}
         super().__init__(operands=[state], result_types=[types], regions=[body], properties=properties)
 
 

@@ -28,7 +28,7 @@ from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.dialects.xla import ENTRY, updated_operands
 from hlo2tx8.emitters.band_phases import is_of_bands
 from hlo2tx8.emitters.choose_plan import FirstThatFits, Judge, Named, trust
-from hlo2tx8.emitters.counters import counters_of
+from hlo2tx8.emitters.counters import NO_FACTS, LoopFacts, loop_facts
 from hlo2tx8.emitters.head_phases import is_of_heads
 from hlo2tx8.emitters.library import library_kernel
 from hlo2tx8.emitters.norm_phases import is_of_norm
@@ -85,7 +85,7 @@ class EmitFusionsPass(ModulePass):
         apart: dict[Hashable, str] = {}
         unsupported: list[UnsupportedOp] = []
         notes: list[str] = []
-        counters, stays = counters_of(blocks), stays_of(blocks, target.rates)
+        facts, stays = loop_facts(blocks), stays_of(blocks, target.rates)
         pending, done = _numbered(blocks)[::-1], 0
         while pending:
             self.watch(done / (done + len(pending)))
@@ -123,7 +123,7 @@ class EmitFusionsPass(ModulePass):
             Rewriter.replace_op(fusion, _launch(fusion, group, name, updates))
         if not unsupported:
             for block in blocks:
-                launch_control(block, counters)
+                launch_control(block, facts)
         self.hear(notes)
         add_notes(op, notes if self.explain else [note for note in notes if note.startswith("warning: ")])
         if unsupported:
@@ -289,8 +289,8 @@ def number_fusions(block: Block, first: int = 0) -> list[tuple[int, Operation]]:
     return found
 
 
-def launch_control(block: Block, counters: Mapping[Operation, Sequence[int]]) -> None:
-    """The control flow of a block, and of the regions inside of it, as ops of `launch`; `counters` as of `counters_of`."""
+def launch_control(block: Block, facts: Mapping[Operation, LoopFacts]) -> None:
+    """The control flow of a block, and of the regions inside of it, as ops of `launch`; `facts` about its loops."""
     for op in tuple(block.ops):
         if op.name == UPDATE:
             update = UpdateOp(op.operands)
@@ -299,18 +299,18 @@ def launch_control(block: Block, counters: Mapping[Operation, Sequence[int]]) ->
         if op.name not in CONTROL:
             continue
         for region in op.regions:
-            launch_control(region.block, counters)
+            launch_control(region.block, facts)
             terminator = terminator_of(region.block)
             Rewriter.replace_op(terminator, LaunchYieldOp(terminator.operands))
-        Rewriter.replace_op(op, _launched(op, counters.get(op, ())))
+        Rewriter.replace_op(op, _launched(op, facts.get(op, NO_FACTS)))
 
 
-def _launched(op: Operation, counter: Sequence[int]) -> Operation:
+def _launched(op: Operation, facts: LoopFacts) -> Operation:
     regions = [op.detach_region(region) for region in tuple(op.regions)]
     turns = op.attributes.get(TRIP_COUNT)
     match op.name:
         case "stablehlo.while" if isinstance(turns, IntegerAttr):
-            new = RepeatOp(turns.value.data, op.operands, regions[1], counter)
+            new = RepeatOp(turns.value.data, op.operands, regions[1], facts.counter, facts.unset)
         case "stablehlo.while":
             new = WhileOp(op.operands, *regions)
         case "stablehlo.if":

@@ -1,13 +1,14 @@
 """The number of turns of a counted while: `%i = lo; %i < hi; %i + step` with three constants."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
-from hlo2tx8.dialects.hlo import decode_attributes, is_splat_literal
+from hlo2tx8.dialects.hlo import FusionOp, decode_attributes, is_splat_literal
 from hlo2tx8.hlo.regions import terminator_of
 from hlo2tx8.hlo.types import is_integer, numpy_dtype
 
@@ -84,6 +85,43 @@ def counter_of(loop: Operation, position: int) -> Counter | None:
     if left is not body.args[position] or step is None:
         return None
     return Counter(position, start, step if update.name == "stablehlo.add" else -step, type_)
+
+
+def linear_of(value: SSAValue, known: Mapping[SSAValue, tuple[int, int]]) -> tuple[int, int] | None:
+    """c and k such that a scalar integer is c + k * n, where values with such forms are known; None if that is not known. Fusions
+    are looked into."""
+    if value in known:
+        return known[value]
+    constant, owner = constant_of(value), value.owner
+    if constant is not None:
+        return constant, 0
+    if isinstance(owner, FusionOp) and isinstance(value, OpResult):
+        given = zip(owner.body.block.args, (linear_of(operand, known) for operand in owner.operands), strict=True)
+        inside: dict[SSAValue, tuple[int, int]] = {arg: form for arg, form in given if form is not None}
+        return linear_of(terminator_of(owner.body.block).operands[value.index], inside)
+    if not isinstance(owner, Operation) or owner.name not in ("stablehlo.add", "stablehlo.subtract"):
+        return None
+    left, right = (linear_of(operand, known) for operand in owner.operands)
+    sign = 1 if owner.name == "stablehlo.add" else -1
+    return None if left is None or right is None else (left[0] + sign * right[0], left[1] + sign * right[1])
+
+
+def goes_through(value: SSAValue, counters: Mapping[SSAValue, tuple[int, int]], turns: int) -> bool:
+    """Is a number in the body of a loop each of 0 to `turns` - 1 once, in one direction or the other?"""
+    return linear_of(value, counters) in ((0, 1), (turns - 1, -1)) and turns > 0
+
+
+def counters_in(loop: Operation) -> dict[SSAValue, tuple[int, int]]:
+    """By argument of a loop's body that is a scalar integer: where it starts, and how much more it is in each turn; also if the
+    body is fused."""
+    found: dict[SSAValue, tuple[int, int]] = {}
+    body = loop.regions[1].block
+    for arg, start, end in zip(body.args, loop.operands, terminator_of(body).operands, strict=True):
+        first = constant_of(start)
+        form = linear_of(end, {arg: (0, 1)}) if first is not None else None
+        if first is not None and form is not None and form[1] == 1:
+            found[arg] = first, form[0]
+    return found
 
 
 def constant_of(value: SSAValue) -> int | None:

@@ -11,13 +11,14 @@ A kernel may need the register itself; then the next one that wants the counter 
 counted, and the kernel that adds to it is launched at the end of the body.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue, Use
 
-from hlo2tx8.dialects.launch import KernelOp, RepeatOp, UpdateOp, ViewOp
+from hlo2tx8.dialects.launch import KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp
 from hlo2tx8.hlo.regions import terminator_of
 from hlo2tx8.hlo.signature import port_of
 
@@ -66,3 +67,18 @@ def _next(op: RepeatOp, number: int) -> KernelOp | None:
         for use in others
     )
     return made.owner if is_place else None
+
+
+def unset_states(op: RepeatOp | WhileOp) -> Container[int]:
+    """The numbers of a loop's states that have no initial value."""
+    return op.unset.get_values() if isinstance(op, RepeatOp) and op.unset is not None else ()
+
+
+def is_unread(op: Operation) -> bool:
+    """Is it a launch of whose results nobody reads any, as they are but what states of loops are unset to?"""
+    uses = [use for result in op.results for use in result.uses]
+    return isinstance(op, KernelOp) and bool(uses) and all(_is_unset(use) for use in uses)
+
+
+def _is_unset(use: Use) -> bool:
+    return isinstance(use.operation, RepeatOp) and use.index in unset_states(use.operation)

@@ -52,7 +52,7 @@ from hlo2tx8.hlo.regions import captured, terminator_of
 from hlo2tx8.link.assemble import code_of
 from hlo2tx8.link.barriers import Call, LaunchWork, LinkedCode, Scalars
 from hlo2tx8.link.builder import PieceBuilder, origin_of
-from hlo2tx8.link.counted import Counted, counted
+from hlo2tx8.link.counted import Counted, counted, is_unread, unset_states
 from hlo2tx8.link.moves import Move
 from hlo2tx8.link.place import PlacedStep, placed
 from hlo2tx8.link.records import meet
@@ -147,7 +147,7 @@ class Linker:
         for op in block.ops:
             self.slots.end(step.begun_by(op))
             match op:
-                case _ if op is but:
+                case _ if op is but or is_unread(op):
                     pass
                 case KernelOp():
                     self.launch(op, dying[op])
@@ -259,11 +259,16 @@ class Linker:
         """Append a loop. Each loop variable has one slot, which holds its initial value first and then what the body yields."""
         slots, inside = self.slots, captured(op)
         homes: list[int] = []
-        for start, result in zip(op.operands, op.results, strict=True):
+        unset = unset_states(op)
+        for number, (start, result) in enumerate(zip(op.operands, op.results, strict=True)):
             is_last_use = start in dying and start not in inside
-            homes.append(slots.home(start, result, homes, is_last_use=is_last_use))
+            if number in unset:
+                homes.append(slots.home_of_new(result, homes, start if is_last_use else None))
+            else:
+                homes.append(slots.home(start, result, homes, is_last_use=is_last_use))
             slots.hold(homes[-1])
-        self.pieces.bring(op.operands, homes, op)
+        starts = [number for number in range(len(homes)) if number not in unset]
+        self.pieces.bring([op.operands[number] for number in starts], [homes[number] for number in starts], op)
         slots.end([v for v in dying if v not in inside])
         hi = op.count.value.data if isinstance(op, RepeatOp) else FOREVER
         begin = Record(KcLoop, {"rd": TURN, "lo": 0, "hi": hi, "step": 1}, origin=origin_of(op))

@@ -161,6 +161,12 @@ class Slots:
                 if is_made_for_it and result in self.wanted:
                     self.wanted.setdefault(start, self.wanted[result])
 
+    def home_of_new(self, result: SSAValue, taken: "list[int]", dying: SSAValue | None) -> int:
+        """The slot of a loop variable that has no initial value, where a value may be that is read no more."""
+        wanted = self.wanted.get(result)
+        is_free = wanted is not None and wanted not in taken and self.is_empty(wanted, dying)
+        return wanted if wanted is not None and is_free else self.scratch(result.type)
+
     def home(self, start: SSAValue, result: SSAValue, taken: "list[int]", *, is_last_use: bool) -> int:
         """Choose the slot of a loop variable: where its result is wanted, where its initial value lies, or scratch, so that copies
         are avoided.

@@ -23,7 +23,7 @@ from hlo2tx8.builders.rewrite_named import ops_named
 from hlo2tx8.dialects.stablehlo import OPS
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.regions import terminator_of
-from hlo2tx8.hlo.trip_count import constant_of, counter_of
+from hlo2tx8.hlo.trip_count import counters_in, goes_through
 from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.notes import add_notes
 from hlo2tx8.partitioner.instruction import shape_of
@@ -111,28 +111,8 @@ def _slice_of(value: SSAValue, loop: Operation, turns: int) -> Operation | None:
     is_whole = shape_of(read.results[0]) == (1, *shape[1:]) and shape_of(value) == shape[1:] and shape[0] == turns
     is_along_first = list(fields["dims"]) == [0] and list(fields["rooms"]) == [shape[0] - 1]
     is_in_place = not fields["index_maps"][0].results and fields["map"] == IndexingMap.identity((1, *shape[1:]))
-    ends = _ends(read.operands[1], loop, turns)
-    is_each = ends is not None and sorted(ends) == [0, turns - 1]
+    is_each = goes_through(read.operands[1], counters_in(loop), turns)
     return read if is_outside and is_whole and is_along_first and is_in_place and is_each else None
-
-
-def _ends(value: SSAValue, loop: Operation, turns: int) -> tuple[int, int] | None:
-    """What a number that grows or falls by 1 in each turn is in the first and in the last one."""
-    body = loop.regions[1].block
-    if value.owner is body and value in body.args:
-        counter = counter_of(loop, body.args.index(value))
-        return None if counter is None or abs(counter.step) != 1 else (counter.start, counter.start + counter.step * (turns - 1))
-    known = constant_of(value)
-    owner = value.owner
-    if known is not None or not isinstance(owner, Operation) or owner.name not in ("stablehlo.add", "stablehlo.subtract"):
-        return None
-    sign = 1 if owner.name == "stablehlo.add" else -1
-    left, right = owner.operands
-    by, ends = constant_of(right), _ends(left, loop, turns)
-    if by is not None and ends is not None:
-        return ends[0] + sign * by, ends[1] + sign * by
-    by, ends = constant_of(left), _ends(right, loop, turns)
-    return None if by is None or ends is None else (by + sign * ends[0], by + sign * ends[1])
 
 
 def _behind(loop: Operation, found: list[_Summed], turns: int) -> None:

@@ -11,7 +11,9 @@ from jax import lax
 
 import hlo2tx8
 from hlo2tx8.device.isa.encoding import Record, decode_records
-from hlo2tx8.device.isa.kc_control import KcLoadScalar
+from hlo2tx8.device.isa.kc_control import KcLoadScalar, KcLoop
+from hlo2tx8.device.isa.lsu import Wdma
+from hlo2tx8.device.program import SlotKind
 from hlo2tx8.options import Options
 from hlo2tx8.runtime.executable import Executable
 
@@ -117,3 +119,33 @@ def test_nothing_else_is_launched(function: Callable[..., Any]):
 def test_what_is_read_before_stays_until_then(function: Callable[..., Any]):
     _, names = program(hlo2tx8.compile(jax.jit(function).lower(X, CACHE).as_text()))
     assert "update" in names
+
+
+def squares(x: Any, cache: Any) -> Any:
+    """All rows, from the last to the first: what the rows are before is nobody's concern."""
+    return lax.scan(lambda x, row: (x * 0.5 + row, row * row), x, cache, reverse=True)
+
+
+def but_one(x: Any, cache: Any) -> Any:
+    """All rows but the first: that keeps its value."""
+    return lax.fori_loop(1, 6, lambda i, s: (s[0] + 1, lax.dynamic_update_index_in_dim(s[1], s[0], i, 0)), (x, cache * 2))
+
+
+def again(x: Any, cache: Any) -> Any:
+    """What the rows are before is read elsewhere."""
+    start = cache * 2
+    found = lax.fori_loop(0, 6, lambda i, s: (s[0] + 1, lax.dynamic_update_index_in_dim(s[1], s[0], i, 0)), (x, start))
+    return (*found, start + 1)
+
+
+@pytest.mark.parametrize(("function", "is_unset"), [(squares, True), (but_one, False), (again, False)])
+def test_what_turns_write_all_of_needs_no_value_before(function: Callable[..., Any], is_unset: bool):
+    expected = jax.tree.leaves(jax.jit(function)(X, CACHE))
+    executable = hlo2tx8.compile(jax.jit(function).lower(X, CACHE).as_text(), Options(mode="strict"))
+    for found, reference in zip(executable.execute(X, CACHE), expected, strict=True):
+        np.testing.assert_allclose(found, reference, rtol=1e-5, atol=1e-5)
+    records, _ = program(executable)
+    before = records[: next(i for i, record in enumerate(records) if record.kind is KcLoop and record.fields["hi"] in (5, 6))]
+    written = {record.fields["slot"] for record in before if record.kind is Wdma}
+    rows = next(n for n, slot in enumerate(executable.program.slots) if slot.kind is SlotKind.OUTPUT and slot.index == 1)
+    assert (rows not in written) is is_unset
