@@ -44,21 +44,23 @@ class SlotViews:
 
     pieces: PieceBuilder
     begins: dict[SSAValue, Begin] = field(default_factory=dict[SSAValue, Begin])
-    ends: dict[SSAValue, tuple[int, int]] = field(default_factory=dict[SSAValue, tuple[int, int]])
-    """The least and the greatest that counters of loops are."""
+    most: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    """The greatest that counters of loops are, or 0."""
 
     def count(self, counter: Counted, turn: Register) -> None:
-        """Append what brings a loop's counter into a register, at the beginning of its body; `turn` has the number of the turn."""
-        register = _REGISTERS[0]
-        fields = {"rd": Register(register), "c": counter.start, "r1": turn, "k1": counter.step}
-        self.pieces.add(Scalars([Record(KcAffine, fields)]))
-        self.ends[counter.value] = counter.ends
-        self.pieces.held[register] = counter.value, counter.ends[1]
+        """Append what brings a loop's counter into a register, or 0 where it is negative, at the beginning of its body; `turn` has
+        the number of the turn."""
+        register, (least, most) = _REGISTERS[0], counter.ends
+        records = [Record(KcAffine, {"rd": Register(register), "c": counter.start, "r1": turn, "k1": counter.step})]
+        if least < 0:
+            records.append(Record(KcMax, {"rd": Register(register), "a": Register(register), "b": 0}))
+        self.pieces.add(Scalars(records))
+        self.most[counter.value] = max(most, 0)
+        self.pieces.held[register] = counter.value, max(most, 0)
 
     def clamped(self, number: tuple[SSAValue, int]) -> tuple[SSAValue, int]:
-        """A number and its room; of a counter that is always inside of that, the greatest that it is."""
-        least, most = self.ends.get(number[0], (0, number[1] + 1))
-        return (number[0], most) if least >= 0 and most <= number[1] else number
+        """A number and its room; of a counter that is never more than that, the greatest that it is."""
+        return number[0], min(self.most.get(*number), number[1])
 
     def of(self, op: ViewOp) -> Begin:
         """Where a view begins in the slot of the tensor that it shows."""

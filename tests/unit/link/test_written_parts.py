@@ -31,6 +31,17 @@ def clamped(x: Any, cache: Any) -> Any:
     return lax.fori_loop(-3, 9, lambda i, s: (s[0] + 1, lax.dynamic_update_index_in_dim(s[1], s[0] * 2, i, 0)), (x, cache))
 
 
+def negative(x: Any, cache: Any) -> Any:
+    """Places from in front of the first row up to the last one, of which nothing else is asked."""
+
+    def turn(s: Any) -> Any:
+        i, x, cache = s
+        cache = lax.dynamic_update_slice_p.bind(cache, x[None] * 2, i, 0, 0)
+        return i + 1, x + lax.dynamic_slice_p.bind(cache, i, 0, 0, slice_sizes=(1, *x.shape))[0], cache
+
+    return lax.while_loop(lambda s: s[0] < 6, turn, (jnp.int32(-3), x, cache))
+
+
 def backwards(x: Any, cache: Any) -> Any:
     """Places that are computed from the turn."""
     return lax.fori_loop(0, 6, lambda i, s: (s[0] + 1, lax.dynamic_update_index_in_dim(s[1], s[0] * 2, 5 - i, 0)), (x, cache))
@@ -90,7 +101,7 @@ def counted(x: Any, cache: Any) -> Any:
     return lax.while_loop(lambda s: s[0] < 6, turn, (jnp.int32(0), x, cache))
 
 
-CASES: Sequence[Callable[..., Any]] = (rows, clamped, backwards, numbered, old, kept, gaps, both, never, counted)
+CASES: Sequence[Callable[..., Any]] = (rows, clamped, negative, backwards, numbered, old, kept, gaps, both, never, counted)
 WITHOUT_SLOT = (rows, kept)
 """Whose counter nothing reads."""
 
