@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from hlo2tx8.errors import CompileError, Hlo2tx8Error
-from hlo2tx8.hlo.placement import part_of
+from hlo2tx8.hlo.placement import part_of, room_of
 from hlo2tx8.options import Options
 
 
@@ -19,10 +19,11 @@ def configure(step: ModulePass, options: Options, **others: object) -> ModulePas
 
 
 def for_kernel(step: ModulePass, kernel: ModuleOp) -> ModulePass:
-    """The pass as it is for a kernel: of one for some tiles, the chip is these."""
-    part = part_of(kernel)
+    """The pass as it is for a kernel: of one for some tiles, or a part of the scratchpads, the chip is these."""
+    part, room = part_of(kernel), room_of(kernel)
+    less = f"@{part}" * bool(part) + f"#{room}" * bool(room)
     has_chip = any(f.name == "chip" for f in fields(step))
-    return replace(step, chip=f"{getattr(step, 'chip', '')}@{part}") if part and has_chip else step
+    return replace(step, chip=getattr(step, "chip", "") + less) if less and has_chip else step
 
 
 def apply(step: ModulePass, ctx: Context, module: ModuleOp, where: str) -> None:

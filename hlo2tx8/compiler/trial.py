@@ -25,7 +25,7 @@ from hlo2tx8.dialects.xla import STAYS
 from hlo2tx8.emitters.emit_fusions import EmitFusionsPass, fusion_name
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.fingerprint import fingerprint
-from hlo2tx8.hlo.placement import part_of
+from hlo2tx8.hlo.placement import part_of, room_of
 from hlo2tx8.link import link_alone
 from hlo2tx8.lower.buffer_table import end_of_buffers
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
@@ -61,7 +61,7 @@ class KernelTrial:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     show: Show | None = None
     tried: dict[Hashable, ModuleOp] = field(default_factory=dict[Hashable, ModuleOp])
-    lowerings: dict[int, "Lowering"] = field(default_factory=dict[int, "Lowering"])
+    lowerings: dict[tuple[int, int], "Lowering"] = field(default_factory=dict[tuple[int, int], "Lowering"])
 
     def __call__(self, kernel: ModuleOp) -> Feasibility:
         """What the buffers of a kernel take, or why it cannot be lowered: the matrix engine has no order for its lanes.
@@ -164,7 +164,7 @@ class KernelTrial:
         return self._lowering(module).steps
 
     def _lowering(self, module: ModuleOp) -> "Lowering":
-        part = part_of(module)
+        part = part_of(module), room_of(module)
         if part not in self.lowerings:
             steps = (for_kernel(configure(stage.step, self.options), module) for stage in KERNEL_STAGES)
             measured = (replace(step, is_measuring=True) if isinstance(step, AllocateSpmPass) else step for step in steps)

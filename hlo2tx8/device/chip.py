@@ -15,6 +15,7 @@ ATTAINED_PATH = Path(__file__).with_name("chip_attained.yaml")
 """The built-in chip with the DDR rates that the vendor's own test attains."""
 PERMILLE = 1000
 _PART = re.compile(r"(.*)@([1-9]\d*)")
+_ROOM = re.compile(r"(.*)#([1-9]\d*)")
 MOST_TILES = 64  # that the emulator's core has room for
 MOST_DESTINATIONS = 31  # that a packet of DTE names
 T = TypeVar("T")
@@ -166,6 +167,10 @@ class Chip:
         """So many tiles of the chip, for kernels that some tiles run: they share its DDR, and send each other nothing."""
         return replace(self, tiles=tiles, mesh=(1, 1))
 
+    def with_room(self, room_bytes: int) -> "Chip":
+        """The chip for kernels that have so many bytes of the scratchpads, as something stays in the others."""
+        return replace(self, spm_limit=min(self.spm_limit, self.spm_allocation_start + room_bytes))
+
     @property
     def neighbour_bytes_per_second(self) -> float:
         """From a chip to one of its neighbours."""
@@ -175,11 +180,13 @@ class Chip:
 @lru_cache(maxsize=64)
 def load_chip(file: Path | str = "") -> Chip:
     """The chip of a YAML file, "" for the built-in one; ChipError if there is none or it is not sound. With "@4" behind it, four of
-    its tiles, see `Chip.part`.
+    its tiles, see `Chip.part`; with "#4096", so much room in their scratchpads, see `Chip.with_room`.
 
     A file may name another one as its `base`, from its own folder on, and then states only what differs: keys of the chip, and of
     its sections laws, cycles, beats and proxies.
     """
+    if found := _ROOM.fullmatch(str(file)):
+        return load_chip(found[1]).with_room(int(found[2]))
     if found := _PART.fullmatch(str(file)):
         return load_chip(found[1]).part(int(found[2]))
     path = Path(file or DEFAULT_PATH)

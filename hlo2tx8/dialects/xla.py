@@ -178,6 +178,8 @@ STAYS: str = "xla.stays"
 scratchpads from one launch to the next, in a loop of so many turns that does not change them."""
 PART: str = "tiles"
 """Attribute of a kernel module: for how many tiles it is, if they are not all of the chip."""
+ROOM: str = "xla.room"
+"""Attribute of a kernel module: how many bytes of the scratchpads it may take, if not all."""
 LANE: str = "xla.lane"
 """Unit attribute of the scf.for loops over the lanes of one step."""
 CHANNEL_BLOCKS: str = "xla.channel_blocks"
@@ -229,6 +231,7 @@ __all__ = [
     "PHASE_STEPS",
     "RINGS_AT_ONCE",
     "RING_SUMS",
+    "ROOM",
     "ROW_STEPS",
     "ROW_TURNS",
     "UPDATES",

@@ -11,7 +11,7 @@ Equal means: the same ops on the same values with the same attributes and types,
 
 import re
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
@@ -25,7 +25,7 @@ from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, LibraryOp, origin
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp
 from hlo2tx8.dialects.nested import nested_ops
-from hlo2tx8.dialects.xla import ENTRY, updated_operands
+from hlo2tx8.dialects.xla import ENTRY, STAYS, updated_operands
 from hlo2tx8.emitters.band_phases import is_of_bands
 from hlo2tx8.emitters.choose_plan import FirstThatFits, Judge, Named, trust
 from hlo2tx8.emitters.counters import NO_FACTS, LoopFacts, loop_facts
@@ -85,7 +85,7 @@ class EmitFusionsPass(ModulePass):
         apart: dict[Hashable, str] = {}
         unsupported: list[UnsupportedOp] = []
         notes: list[str] = []
-        facts, stays = loop_facts(blocks), stays_of(blocks, target.rates)
+        facts, stays = loop_facts(blocks), stays_of(blocks, target.rates, _Keeping(target, chip))
         pending, done = _numbered(blocks)[::-1], 0
         while pending:
             self.watch(done / (done + len(pending)))
@@ -165,8 +165,10 @@ class EmitFusionsPass(ModulePass):
                 notes.append(f"{name}: nothing that was searched for is taken: {error}")
         try:
             timer, judge = self.time, self.judge
-            time: Judge | None = None if timer is None else lambda kernel: timer(of_part(kernel, part), target.meeting)
-            return of_part(emit(op, name, target, notes, FirstThatFits(lambda k: judge(of_part(k, part)), time=time)), part)
+            room = target.stays.spm_bytes
+            time: Judge | None = None if timer is None else lambda kernel: timer(of_part(kernel, part, room), target.meeting)
+            chooser = FirstThatFits(lambda kernel: judge(of_part(kernel, part, room)), time=time)
+            return of_part(emit(op, name, target, notes, chooser), part, room)
         except CapacityError as error:
             if not isinstance(op, GroupOp):
                 raise
@@ -181,6 +183,25 @@ class EmitFusionsPass(ModulePass):
                 notes.append(f"{name}: halves of its products stay together: {error}")
                 return take_apart_in_runs(op, (inner[: len(inner) // 2], inner[len(inner) // 2 :]))
             return _dissolved(op, name, notes, str(error))
+
+
+@dataclass
+class _Keeping:
+    """Says whether a fusion's best plan keeps what may stay in a loop around it, as far as that is known before it is lowered."""
+
+    target: Target
+    chip: Chip
+    known: dict[Hashable, bool] = field(default_factory=dict[Hashable, bool])
+
+    def __call__(self, fusion: FusionOp, stays: Stays) -> bool:
+        key = fingerprint(fusion), stays
+        if key not in self.known:
+            try:
+                kernel = emit(fusion, "kernel", _target_of(fusion, self.target, self.chip, stays), [], FirstThatFits())
+            except CompileError:
+                return False
+            self.known[key] = STAYS in kernel.attributes
+        return self.known[key]
 
 
 def _target_of(fusion: Operation, target: Target, chip: Chip, stays: Stays) -> Target:

@@ -2,10 +2,11 @@
 
     while (%h = %h0) { hlo.fusion(%h, %w) { dot %h, %w } }        operand 1 of the fusion may stay, if all of %w has room
 
-The largest have their room first. What is left is the room of all kernels in the loop.
+The largest have their room first; of products whose kernels would not keep them in it, none is kept. What is left is the room of
+all kernels in the loop.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.func import CallOp
@@ -33,14 +34,15 @@ UNKNOWN_TURNS = 8
 """Turns that a loop is thought to make whose number of turns depends on data."""
 
 
-def stays_of(blocks: Iterable[Block], rates: Rates) -> dict[Operation, Stays]:
-    """Of all that is computed in the loops of blocks, and of the loops: what is left to others in them."""
+def stays_of(blocks: Iterable[Block], rates: Rates, keeps: Callable[[FusionOp, Stays], bool]) -> dict[Operation, Stays]:
+    """Of all that is computed in the loops of blocks, and of the loops: what is left to others in them. `keeps` says whether a
+    fusion's best plan would keep what it may."""
     found: dict[Operation, Stays] = {}
     for op in (op for block in blocks for op in block.ops):
         if op.name == WHILE:
-            found |= _of_loop(op, rates) if not any(map(_is_in_the_way, nested_ops(op))) else {}
+            found |= _of_loop(op, rates, keeps) if not any(map(_is_in_the_way, nested_ops(op))) else {}
         elif op.name in CONTROL:
-            found |= stays_of([region.block for region in op.regions], rates)
+            found |= stays_of([region.block for region in op.regions], rates, keeps)
     return found
 
 
@@ -49,9 +51,20 @@ def _is_in_the_way(op: Operation) -> bool:
     return isinstance(op, CallOp | LibraryOp) or tiles_of(op) is not None
 
 
-def _of_loop(loop: Operation, rates: Rates) -> dict[Operation, Stays]:
-    """What is left when each has its least room is shared out alike, up to all of a tensor for a tile."""
+def _of_loop(loop: Operation, rates: Rates, keeps: Callable[[FusionOp, Stays], bool]) -> dict[Operation, Stays]:
+    """What is shared out to those that keep it, if each has that."""
     wanted = sorted(_wanted(loop, 1), key=lambda own: -size_bytes(own[0].operands[own[1]]))
+    while wanted:
+        found = _shared_out(loop, wanted, rates)
+        idle = {fusion for fusion, own in found.items() if own.operands and isinstance(fusion, FusionOp) and not keeps(fusion, own)}
+        if not idle:
+            return found
+        wanted = [own for own in wanted if own[0] not in idle]
+    return {}
+
+
+def _shared_out(loop: Operation, wanted: Sequence[tuple[FusionOp, int, int]], rates: Rates) -> dict[Operation, Stays]:
+    """What is left when each has its least room is shared out alike, up to all of a tensor for a tile."""
     turns: dict[Operation, int] = {fusion: count for fusion, _, count in wanted}
     chosen: dict[Operation, dict[int, float]] = {}
     most = left = MOST_KEPT * rates.spm_bytes

@@ -13,7 +13,7 @@ from xdsl.dialects.func import CallOp
 from xdsl.ir import Operation
 
 from hlo2tx8.dialects.nested import nested_of
-from hlo2tx8.dialects.xla import PART
+from hlo2tx8.dialects.xla import PART, ROOM
 from hlo2tx8.errors import InputError
 from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.ir import i64_array, i64_attr
@@ -71,16 +71,22 @@ def num_tiles(op: Operation) -> int:
     return rectangle.num_tiles if rectangle is not None else 0
 
 
-def of_part(kernel: ModuleOp, part: int) -> ModuleOp:
-    """The kernel, which says how many tiles it is for if they are not all."""
-    if part:
-        kernel.attributes[PART] = i64_attr(part)
+def of_part(kernel: ModuleOp, part: int, room: int = 0) -> ModuleOp:
+    """The kernel, which says how many tiles it is for if they are not all, and how much room it has in the scratchpads if that is
+    not all."""
+    kernel.attributes |= {name: i64_attr(number) for name, number in ((PART, part), (ROOM, room)) if number}
     return kernel
 
 
 def part_of(kernel: ModuleOp) -> int:
     """For how many tiles a kernel is, 0 for all."""
     found = kernel.attributes.get(PART)
+    return found.value.data if isinstance(found, IntegerAttr) else 0
+
+
+def room_of(kernel: ModuleOp) -> int:
+    """How many bytes of the scratchpads a kernel may take, 0 for all."""
+    found = kernel.attributes.get(ROOM)
     return found.value.data if isinstance(found, IntegerAttr) else 0
 
 

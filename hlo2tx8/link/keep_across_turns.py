@@ -104,7 +104,9 @@ class _LoopThatKeeps:
 
     def place(self, work: LaunchWork, buffers: Sequence[int], end: int) -> Sequence[int] | None:
         """Addresses before `end`, None if there is no room."""
-        if not _is_movable(work) or any(record.kind is KcLoadScalar for record in work.code.records):
+        if not _is_movable(work) or work.footprint.is_alone:  # what tile 0 runs of it would stay where it is
+            return None
+        if any(record.kind is KcLoadScalar for record in work.code.records):
             return None
         sizes = [(work.code.buffers[n].size_bytes, work.code.buffers[n].copies) for n in buffers]
         taken = [SpmRange(end, self.space.limit - end, [ALWAYS])]

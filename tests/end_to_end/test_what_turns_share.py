@@ -22,6 +22,8 @@ from hlo2tx8.runtime.executable import Executable
 RNG = np.random.default_rng(11)
 ROUNDING = 2e-5
 """Of a few turns, each of which multiplies in parts."""
+SLACK = 1.25
+"""What a loop takes beside its turns, at most."""
 TURNS, ROWS, WIDTH = 5, 8, 128
 
 
@@ -173,3 +175,21 @@ def test_gradients_of_weights(reassociate: bool):
     executable = hlo2tx8.compile(text, Options(mode="strict", reassociate=reassociate))
     for found, reference in zip(executable.execute(rows, h, c, w, u, b), expected, strict=True):
         np.testing.assert_allclose(found, reference, rtol=1e-3, atol=1e-3 * float(np.abs(reference).max()))
+
+
+@pytest.mark.parametrize(("rows", "width", "dtype"), [(256, 1024, jnp.bfloat16), (512, 2048, jnp.float32)])
+def test_a_loop_takes_no_longer_than_its_turns_one_by_one(rows: int, width: int, dtype: Any):
+    """What kernels do with room that is left, they do with that beside what stays: else none of them would fit."""
+    turns = 8
+
+    def turn(x: Any, weights: Sequence[Any]) -> Any:
+        for w in weights:
+            x = jnp.tanh(x @ w)
+        return x
+
+    def loop(x: Any, *weights: Any) -> Any:
+        return lax.fori_loop(0, turns, lambda _, x: turn(x, weights), x)
+
+    shapes = (rows, width), *((width, width) for _ in range(3))
+    one, all_turns = (compiled(own, *shapes, dtype=dtype).report.cycles for own in (lambda x, *w: turn(x, w), loop))
+    assert all_turns < SLACK * turns * one
