@@ -8,15 +8,19 @@
     KC_end                                      KC_end
 
 These buffers have places of their own at the end of the scratchpad through all turns; buffers of the loop's other launches are
-moved out of their way. What has no room is loaded in each turn as before, the largest have their places first.
+moved out of their way. What has no room is loaded in each turn as before, the largest have their places first. Of kernels that
+are launched several times in a turn only those whose plans count on it keep anything: launches of the others stay equal, and are in
+the program once.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa.kc_control import KcLoadScalar, KcLoop
 from hlo2tx8.link.barriers import LaunchWork, LinkedCode, Nest, Piece, Staying
+from hlo2tx8.link.equal_runs import LEAST_RUNS
 from hlo2tx8.link.footprint import footprint_of
 from hlo2tx8.link.invariant_records import invariant_records
 from hlo2tx8.link.load_ahead import Moved, needed, without
@@ -27,15 +31,16 @@ ALWAYS = LiveRange(-1, 1 << 62)
 """Through a whole kernel."""
 
 
-def keep_across_turns(pieces: list[Piece], chip: Chip, moved: Moved) -> None:
-    """Changes the code of launches in loops, and puts launches that load their buffers in front of these, outer loops first."""
+def keep_across_turns(pieces: list[Piece], chip: Chip, moved: Moved, counting: Container[str]) -> None:
+    """Changes the code of launches in loops, and puts launches that load their buffers in front of these, outer loops first;
+    `counting` are the names of kernels whose plans count on it."""
     space = SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes)
     for at in reversed(range(len(pieces))):
         piece = pieces[at]
         if isinstance(piece, Nest):
             if piece.begin.kind is KcLoop:
-                pieces[at:at] = _LoopThatKeeps(piece, space, chip.tiles, moved).keep()
-            keep_across_turns(piece.body, chip, moved)
+                pieces[at:at] = _LoopThatKeeps(piece, space, chip.tiles, moved, counting).keep()
+            keep_across_turns(piece.body, chip, moved, counting)
 
 
 def keeping(code: LinkedCode, is_fixed: Sequence[bool]) -> LinkedCode:
@@ -52,6 +57,7 @@ class _LoopThatKeeps:
     space: SpmSpace
     tiles: int
     moved: Moved
+    counting: Container[str]
     placed: dict[tuple[object, ...], Sequence[int] | None] = field(default_factory=dict[tuple[object, ...], Sequence[int] | None])
 
     def keep(self) -> Sequence[Piece]:
@@ -70,7 +76,10 @@ class _LoopThatKeeps:
 
     def candidates(self, works: Sequence[LaunchWork]) -> Iterator[tuple[LaunchWork, Sequence[int]]]:
         """Buffers of a launch that may stay together."""
+        launches = Counter(work.name for work in works)
         for work in works:
+            if launches[work.name] >= LEAST_RUNS and work.name not in self.counting:
+                continue
             if not work.footprint.is_alone and _is_movable(work):
                 yield from ((work, part.buffers) for part in invariant_records(work.code, self.fixed(works, work)).parts)
 

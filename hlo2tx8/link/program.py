@@ -13,6 +13,7 @@ from hlo2tx8.device.isa.kc_control import KcHalt
 from hlo2tx8.device.program import Program, Slot, SlotKind
 from hlo2tx8.device.timing import model
 from hlo2tx8.dialects.launch import kernels
+from hlo2tx8.dialects.xla import STAYS
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.hlo.module import find_main, program_functions
 from hlo2tx8.hlo.regions import terminator_of
@@ -53,7 +54,8 @@ def link(module: ModuleOp, encoded: Mapping[str, EncodedKernel], chip: Chip, *, 
         kernel = encode(nested[name], far, dict(code.bases))
         return replace(code, records=own_records(kernel), buffers=kernel.buffers, uses=kernel.uses)
 
-    keep_across_turns(linker.pieces.made, chip, moved)
+    counting = {name for name, kernel in nested.items() if STAYS in kernel.attributes}
+    keep_across_turns(linker.pieces.made, chip, moved, counting)
     change = partial(load_ahead, chip=chip, moved=moved)
     program = _program(linker.pieces.made, chip, tuple(slots.table), tuple(slots.constants), change, rerolls=rerolls)
     return replace(program, library=registered_kernels(module))
