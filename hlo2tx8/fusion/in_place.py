@@ -10,9 +10,9 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from hlo2tx8.dialects.hlo_lines import JoinAtOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
-from hlo2tx8.indexing import Dim
+from hlo2tx8.fusion.views import keeps_order
 from hlo2tx8.partitioner.computation import partition
-from hlo2tx8.partitioner.instruction import is_elementwise, is_single_operand_shaping, operand_maps, shape_of
+from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
 
 
 def replaceable(fusion: Operation) -> list[int]:
@@ -37,23 +37,13 @@ def _stays_in_place(value: BlockArgument) -> bool:
             op = use.operation
             if isinstance(op, ReturnOp) and op.parent is value.block:
                 continue
-            is_own = is_elementwise(op) or (isinstance(op, JoinAtOp) and use.index == 0) or _adds_ones(op)
+            is_own = is_elementwise(op) or (isinstance(op, JoinAtOp) and use.index == 0) or keeps_order(op)
             if op.parent is not value.block or not is_own or any(_without_ones(r) != sizes for r in op.results):
                 return False
             new = [result for result in op.results if result not in seen]
             seen.update(new)
             waiting += new
     return True
-
-
-def _adds_ones(op: Operation) -> bool:
-    """Has an op's result the elements of its operand in the same order, with other dimensions of size 1?"""
-    if not is_single_operand_shaping(op) or len(op.operands) > 1:
-        return False
-    (map,) = operand_maps(op)
-    sizes = shape_of(op.results[0])
-    wide = [result for result, size in zip(map.results, shape_of(op.operands[0]), strict=True) if size != 1] if map else []
-    return wide == [Dim(number) for number, size in enumerate(sizes) if size != 1]
 
 
 def _without_ones(value: SSAValue) -> list[int]:

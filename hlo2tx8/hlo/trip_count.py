@@ -69,22 +69,11 @@ def _turns(direction: str, counter: Counter, bound: int) -> int | None:
 
 
 def counter_of(loop: Operation, position: int) -> Counter | None:
-    """Loop variable number `position` as a counter with constant start and step, None if it is none."""
+    """Loop variable number `position` as a counter with constant start and step, None if it is none; also if the body is fused."""
     body = loop.regions[1].block
-    type_ = body.args[position].type
-    start = constant_of(loop.operands[position])
-    if start is None:
-        return None
-    update = terminator_of(body).operands[position].owner
-    if not (isinstance(update, Operation) and update.name in ("stablehlo.add", "stablehlo.subtract")):
-        return None
-    left, right = update.operands
-    if update.name == "stablehlo.add" and right is body.args[position]:
-        left, right = right, left
-    step = constant_of(right)
-    if left is not body.args[position] or step is None:
-        return None
-    return Counter(position, start, step if update.name == "stablehlo.add" else -step, type_)
+    arg, start = body.args[position], constant_of(loop.operands[position])
+    form = linear_of(terminator_of(body).operands[position], {arg: (0, 1)}) if start is not None else None
+    return Counter(position, start, form[0], arg.type) if start is not None and form is not None and form[1] == 1 else None
 
 
 def linear_of(value: SSAValue, known: Mapping[SSAValue, tuple[int, int]]) -> tuple[int, int] | None:
@@ -112,16 +101,9 @@ def goes_through(value: SSAValue, counters: Mapping[SSAValue, tuple[int, int]], 
 
 
 def counters_in(loop: Operation) -> dict[SSAValue, tuple[int, int]]:
-    """By argument of a loop's body that is a scalar integer: where it starts, and how much more it is in each turn; also if the
-    body is fused."""
-    found: dict[SSAValue, tuple[int, int]] = {}
-    body = loop.regions[1].block
-    for arg, start, end in zip(body.args, loop.operands, terminator_of(body).operands, strict=True):
-        first = constant_of(start)
-        form = linear_of(end, {arg: (0, 1)}) if first is not None else None
-        if first is not None and form is not None and form[1] == 1:
-            found[arg] = first, form[0]
-    return found
+    """By argument of a loop's body that is a counter: where it starts, and how much more it is in each turn."""
+    found = (counter_of(loop, position) for position in range(len(loop.operands)))
+    return {loop.regions[1].block.args[own.position]: (own.start, own.step) for own in found if own is not None}
 
 
 def constant_of(value: SSAValue) -> int | None:

@@ -14,13 +14,12 @@ counted, and the kernel that adds to it is launched at the end of the body.
 from collections.abc import Container
 from dataclasses import dataclass
 
-import numpy as np
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue, Use
 
 from hlo2tx8.dialects.launch import KernelOp, RepeatOp, UpdateOp, ViewOp, WhileOp
+from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.regions import terminator_of
-from hlo2tx8.hlo.signature import port_of
+from hlo2tx8.hlo.types import integer_limits, numpy_dtype
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,8 @@ def counted(op: RepeatOp) -> Counted | None:
     number, start, step = op.counter.get_values()
     value = op.body.block.args[number]
     last = start + step * (op.count.value.data - 1)
-    limits = np.iinfo(port_of(value.type).dtype)
-    if not isinstance(value.type, TensorType) or not all(limits.min <= n <= min(limits.max, 2**31 - 1) for n in (start, last)):
+    least, most = integer_limits(numpy_dtype(as_tensor(value.type).element_type))
+    if not all(least <= n <= min(most, 2**31 - 1) for n in (start, last)):
         return None
     return Counted(value, start, step, last, _next(op, number))
 

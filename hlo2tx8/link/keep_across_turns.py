@@ -16,6 +16,7 @@ the program once.
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa.kc_control import KcLoadScalar, KcLoop
@@ -81,12 +82,16 @@ class _LoopThatKeeps:
             if launches[work.name] >= LEAST_RUNS and work.name not in self.counting:
                 continue
             if not work.footprint.is_alone and _is_movable(work):
-                yield from ((work, part.buffers) for part in invariant_records(work.code, self.fixed(works, work)).parts)
+                yield from ((work, part.buffers) for part in invariant_records(work.code, self.fixed(work)).parts)
 
-    def fixed(self, works: Sequence[LaunchWork], work: LaunchWork) -> Sequence[bool]:
+    @cached_property
+    def written(self) -> set[int]:
+        """The slots that the loop's launches write."""
+        return {access.slot for work in self.nest.work for access in work.footprint.accesses if access.is_write}
+
+    def fixed(self, work: LaunchWork) -> Sequence[bool]:
         """Which slots of a launch none of the loop's writes."""
-        written = {access.slot for other in works for access in other.footprint.accesses if access.is_write}
-        return [slot not in written for slot in work.numbers or ()]
+        return [slot not in self.written for slot in work.numbers or ()]
 
     def bytes_of(self, work: LaunchWork, buffers: Sequence[int]) -> int:
         """What buffers of a launch take, one after the other."""
@@ -126,7 +131,7 @@ class _LoopThatKeeps:
         """Changes the launches, which leave alone what is behind `end`; those that load it."""
         loads: list[Piece] = []
         for work in works:
-            fixed, addresses = self.fixed(works, work), chosen.get(work, {})
+            fixed, addresses = self.fixed(work), chosen.get(work, {})
             far = self.far(work, addresses, end)
             assert far is not None
             work.kept_from = end

@@ -19,14 +19,13 @@ from xdsl.passes import ModulePass
 from hlo2tx8.builders.expansion import Expansion, dot_numbers
 from hlo2tx8.builders.rewrite_named import ops_named
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, place_properties
-from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.partitioner.instruction import shape_of
 from hlo2tx8.passes.integers.products import DotProduct
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
+from hlo2tx8.passes.rules.slices import DOTS, is_inside, slice_of
 from hlo2tx8.schedule.costs import size_bytes
 
-DOTS = ("stablehlo.dot", "stablehlo.dot_general")
 MOVES = ("stablehlo.slice", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.convert")
 """What weights may be made by in each turn."""
 
@@ -53,26 +52,13 @@ def _slice_of(dot: Operation, body: Block) -> Operation | None:
     the other operand is."""
     if dot.name not in DOTS or DotProduct.of(Expansion(dot)).batch[0] or _moved_from(dot.operands[1], body) is None:
         return None
-    reshape = dot.operands[0].owner
-    read = reshape.operands[0].owner if isinstance(reshape, Operation) and reshape.name == "stablehlo.reshape" else None
-    if not isinstance(read, Operation) or read.name != "hlo.read_at" or _is_inside(read.operands[0], body):
-        return None
-    shape, fields = shape_of(read.operands[0]), attributes_of(read)
-    is_whole = shape_of(read.results[0]) == (1, *shape[1:]) and shape_of(dot.operands[0]) == shape[1:]
-    is_along_first = list(fields["dims"]) == [0] and list(fields["rooms"]) == [shape[0] - 1]
-    is_in_place = not fields["index_maps"][0].results and fields["map"] == IndexingMap.identity((1, *shape[1:]))
-    return read if is_whole and is_along_first and is_in_place else None
-
-
-def _is_inside(value: SSAValue, body: Block) -> bool:
-    owner = value.owner
-    return owner is body or (isinstance(owner, Operation) and owner.parent is body)
+    return slice_of(dot.operands[0], body)
 
 
 def _moved_from(value: SSAValue, body: Block) -> list[Operation] | None:
     """The moves in a loop's body that make a value of one from outside, the last one first; None if it is made otherwise."""
     found: list[Operation] = []
-    while _is_inside(value, body):
+    while is_inside(value, body):
         owner = value.owner
         if not isinstance(owner, Operation) or owner.name not in MOVES:
             return None

@@ -21,17 +21,15 @@ from xdsl.rewriter import Rewriter
 from hlo2tx8.builders.expansion import Expansion, dot_numbers
 from hlo2tx8.builders.rewrite_named import ops_named
 from hlo2tx8.dialects.stablehlo import OPS
-from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.regions import terminator_of
 from hlo2tx8.hlo.trip_count import counters_in, goes_through
-from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.notes import add_notes
 from hlo2tx8.partitioner.instruction import shape_of
 from hlo2tx8.passes.integers.products import DotProduct
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
+from hlo2tx8.passes.rules.slices import DOTS, is_inside, slice_of
 from hlo2tx8.schedule.costs import size_bytes
 
-DOTS = ("stablehlo.dot", "stablehlo.dot_general")
 MOVES = ("stablehlo.transpose", "stablehlo.reshape")
 """What may be done to a product before it is added."""
 LEAST_TIMES = 2
@@ -90,29 +88,19 @@ def _summed(loop: Operation, position: int, turns: int) -> _Summed | None:
     if DotProduct.of(Expansion(owner)).batch[0]:
         return None
     for side in (0, 1):
-        read, written = _slice_of(owner.operands[side], loop, turns), owner.operands[1 - side]
+        read, written = _each_slice(owner.operands[side], loop, turns), owner.operands[1 - side]
         is_small = LEAST_TIMES * size_bytes(written) <= size_bytes(value)
-        if read is not None and is_small and isinstance(written.owner, Operation) and written.owner.parent is body:
+        if read is not None and is_small and isinstance(written.owner, Operation) and is_inside(written, body):
             return _Summed(position, add, tuple(moves), owner, side, read)
     return None
 
 
-def _slice_of(value: SSAValue, loop: Operation, turns: int) -> Operation | None:
-    """What reads a value if it is one whole element, along the first dimension, of a tensor from outside, which each turn reads
-    another one of."""
-    body = loop.regions[1].block
-    reshape = value.owner
-    read = reshape.operands[0].owner if isinstance(reshape, Operation) and reshape.name == "stablehlo.reshape" else None
-    if not isinstance(read, Operation) or read.name != "hlo.read_at" or read.parent is not body:
+def _each_slice(value: SSAValue, loop: Operation, turns: int) -> Operation | None:
+    """What reads a value if it is a slice of a tensor from outside, of which each turn reads another one and all turns all."""
+    read = slice_of(value, loop.regions[1].block)
+    if read is None or shape_of(read.operands[0])[0] != turns:
         return None
-    tensor, fields = read.operands[0], attributes_of(read)
-    shape = shape_of(tensor)
-    is_outside = tensor.owner is not body and not (isinstance(tensor.owner, Operation) and tensor.owner.parent is body)
-    is_whole = shape_of(read.results[0]) == (1, *shape[1:]) and shape_of(value) == shape[1:] and shape[0] == turns
-    is_along_first = list(fields["dims"]) == [0] and list(fields["rooms"]) == [shape[0] - 1]
-    is_in_place = not fields["index_maps"][0].results and fields["map"] == IndexingMap.identity((1, *shape[1:]))
-    is_each = goes_through(read.operands[1], counters_in(loop), turns)
-    return read if is_outside and is_whole and is_along_first and is_in_place and is_each else None
+    return read if goes_through(read.operands[1], counters_in(loop), turns) else None
 
 
 def _behind(loop: Operation, found: list[_Summed], turns: int) -> None:
