@@ -33,6 +33,10 @@ LONG = {
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Before numpy is imported: its threads, and those of the other worker, would wait for one another on the same cores, up to a
+# hundred times as long as the product takes.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is in a shell's background, and children would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

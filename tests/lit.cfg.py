@@ -6,6 +6,7 @@ import tempfile
 
 import lit.formats
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in conftest.py; before numpy is imported
 here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.dirname(here)
 sys.path[:0] = [root, here]
