@@ -85,6 +85,7 @@ from hlo2tx8.passes.hoist_invariants import HoistInvariantsPass
 from hlo2tx8.passes.hoist_sliced_products import HoistSlicedProductsPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
 from hlo2tx8.passes.interleave_parts import InterleavePartsPass
+from hlo2tx8.passes.join_parts_last import JoinPartsLastPass
 from hlo2tx8.passes.join_updates import JoinUpdatesPass
 from hlo2tx8.passes.keep_groups_apart import KeepGroupsApartPass
 from hlo2tx8.passes.move_channels_last import MoveChannelsLastPass
@@ -177,6 +178,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(OrderScoresPass(), after=Level.HLO, is_optional=True),
     Stage(ReadBeforeArithmeticPass(), after=Level.HLO, is_optional=True),
     Stage(JoinUpdatesPass(), after=Level.HLO, is_optional=True),
+    Stage(JoinPartsLastPass(), after=Level.HLO, is_optional=True),
     Stage(InterleavePartsPass(), after=Level.HLO, is_optional=True),
     Stage(OffsetBehindScalePass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(ScaleBeforeProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),

@@ -1,10 +1,19 @@
-"""Concatenate emitter: a loop for each operand of a concatenation, so that no step has elements of two.
+"""Concatenate emitter: a loop for each operand of a concatenation, so that no vector has elements of two.
 
     %0 = xla.loop (%tile)[%step, %lane] -> (%i, %j) in #first iter_args(%t = %r0) {          x : [64, 32]
       %1 = xla.pure_call @f_concatenate(%p0, %p1, %i, %j)
       %2 = tensor.insert %1 into %t[%i, %j] ...
     %3 = xla.loop (%tile)[%step, %lane] -> (%i, %j + 32) in #second iter_args(%t = %0) {     y : [64, 16]
       %4 = xla.pure_call @f_concatenate_part_1(%p0, %p1, %i, %j) ...
+
+Operands of equal sizes that are made of the same elements share a loop, which inserts an element of each in a step:
+
+    %0 = xla.loop (%tile)[%step, %lane] -> (%i, %j) in #first iter_args(%t = %r0) {          x : [64, 32], y : [64, 32]
+      %1 = xla.pure_call @f_concatenate(%p0, %p1, %i, %j)
+      %2 = tensor.insert %1 into %t[%i, %j]
+      %3, %4 = xla.apply_indexing (%i, %j) -> (%i, %j + 32)
+      %5 = xla.pure_call @f_concatenate_part_1(%p0, %p1, %3, %4)
+      %6 = tensor.insert %5 into %2[%3, %4] ...
 
 What is computed of the operands, and what is made of the result, is part of the same functions as in the loop emitter.
 """

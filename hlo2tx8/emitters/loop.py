@@ -15,6 +15,7 @@ Roots of equal shape share a loop. A step computes a contiguous run of them.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TypeAlias
 
 from xdsl.dialects import func
@@ -74,7 +75,8 @@ def emit_loops(fusion: Fusion, partitioned: PartitionedComputation, accesses: Ac
         if is_empty(function):
             continue  # no loop calls it, and no other function: nothing needs an element of an empty tensor
         element = emit_function(partitioned, function, names, fusion.body.args, blocks)
-        for number, (_, own) in enumerate(loops.get(function, ())[1:], start=1):
+        parts = [own for nest, own in loops.get(function, ()) for _ in (nest, *nest.others)]
+        for number, own in enumerate(parts[1:], start=1):
             part = names | {function: _part_name(names[function], number)}
             functions.append(emit_function(partitioned, function, part, fusion.body.args, own))
         if not function.is_entry_root:
@@ -142,23 +144,24 @@ def _emit_entry(
         if not function.is_entry_root or is_empty(function):
             continue
         positions = [i for i, root in enumerate(roots) if root in function.roots]
-        for number, split in enumerate(splits[function]):
+        number = count()
+        for split in splits[function]:
             loop = emit_loop(split, tile.tile, [results[i] for i in positions])
-            body = loop.body.block
-            call = PureCallOp(
-                _part_name(names[function], number),
-                [*block.args[: len(params)], *loop.index_args],
-                [tensor_type(root).element_type for root in function.roots],
-            )
-            body.add_op(call)
-            order = dict(zip(function.roots, call.res, strict=True))
-            updated: list[SSAValue] = []
-            for position, target in zip(positions, loop.iter_block_args, strict=True):
-                root = roots[position]
-                indices = _indices(function.maps[function.roots.index(root)], loop.index_args, body)
-                insert = insert_op(order[root], target, indices)
-                body.add_op(insert)
-                updated.append(insert.result)
+            body, updated = loop.body.block, list[SSAValue](loop.iter_block_args)
+            for here in (None, *split.others):
+                index = loop.index_args if here is None else _indices(here, loop.index_args, body)
+                call = PureCallOp(
+                    _part_name(names[function], next(number)),
+                    [*block.args[: len(params)], *index],
+                    [tensor_type(root).element_type for root in function.roots],
+                )
+                body.add_op(call)
+                order = dict(zip(function.roots, call.res, strict=True))
+                for slot, position in enumerate(positions):
+                    root = roots[position]
+                    insert = insert_op(order[root], updated[slot], _indices(function.maps[function.roots.index(root)], index, body))
+                    body.add_op(insert)
+                    updated[slot] = insert.result
             body.add_op(YieldOp(updated))
             block.add_op(loop)
             for position, result in zip(positions, loop.res, strict=True):
@@ -198,9 +201,11 @@ def emit_loop(split: WorkSplit, tile: SSAValue, targets: Sequence[SSAValue]) -> 
 def _say_how_to_materialize(
     element: func.FuncOp, function: SubgraphFunction, accesses: AccessAnalysis, splits: dict[SubgraphFunction, list[WorkSplit]]
 ) -> None:
-    """Note on a called function whether it only moves an index, else the loop nest that fills tensors with it."""
+    """Note on a called function whether it only moves an index, or only converts, else the loop nest that fills tensors with it."""
     if accesses.is_index_only(function):
         element.attributes["xla.no_compute"] = UnitAttr()
+    elif accesses.is_made_again(function):
+        element.attributes["xla.made_again"] = UnitAttr()
     if function.is_reduced_once:
         element.attributes["xla.compute_once"] = UnitAttr()
     if function in splits:

@@ -174,7 +174,27 @@ class _CandidateWalk:
             return
         if places and not is_behind and self._share(op, found, places, others):
             return
+        if not places and self._is_sooner_made_again(op, found):
+            for use in found:
+                self._join(op, use, f"at each of {len(found)} indices")
+            return
         self._start(op, found, self._why_started(op, found), is_loop=True)
+
+    def _is_sooner_made_again(self, op: Operation, found: list[CandidateUse]) -> bool:
+        """Is an instruction on what is in memory, which one fusion reads through several indexing maps, sooner computed for each of
+        them than written and read?"""
+        if not found or any(use.candidate is not found[0].candidate or self._why_apart(op, use) for use in found):
+            return False
+        are_written = all(is_in_memory(value) or self._is_written(value, op) for value in op.operands)
+        return are_written and copies_are_cheaper(op, found, self.costs, is_output=False)
+
+    def _is_written(self, value: SSAValue, reader: Operation) -> bool:
+        """Is a value a part of what is in memory, or of a kernel that writes it in fewer bytes than what its reader makes of it?"""
+        while isinstance(owner := value.owner, Operation) and keeps_order(owner):
+            value = owner.operands[0]
+        if not isinstance(owner, Operation) or self._is_part_of_memory(owner):
+            return True
+        return contraction_in(owner) is not None and size_bytes(value) < size_bytes(reader.results[0])
 
     def _visit_kernel_op(self, op: Operation, found: list[CandidateUse]) -> None:
         """An instruction with an emitter of its own: what reads it may be its epilogue."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, prod
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i1
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -18,6 +19,7 @@ from hlo2tx8.partitioner.instruction import (
     tensor_type,
 )
 from hlo2tx8.partitioner.iteration_space import IterationSpace, TensorAccess, iteration_space
+from hlo2tx8.partitioner.made_from import CONVERT
 from hlo2tx8.partitioner.reduction_paths import ranges_after
 from hlo2tx8.schedule.costs import cycles_per_element
 from hlo2tx8.schedule.work_split import (
@@ -33,8 +35,13 @@ SPM_SHARE = 0.8
 """What the vectors of one step may take of the SPM, two buffers per tensor read or written; the rest is for what alignment,
 constants and index vectors need."""
 MASK_BYTES = 4
+PAD = "stablehlo.pad"
 SHARE_OF_ROWS = 0.8
 """Of the time that rows take, what they compute; the rest is for spreading what a row has once."""
+
+
+Read: TypeAlias = tuple[SSAValue | None, TensorAccess]
+"""What is read, None of conditions and of an iota, and where."""
 
 
 @dataclass(frozen=True)
@@ -44,65 +51,74 @@ class AccessAnalysis:
     partitioned: PartitionedComputation
     target: Target
     known: dict[int, tuple[TensorAccess, ...]] = field(default_factory=dict[int, tuple[TensorAccess, ...]])
+    known_reads: dict[int, dict[Read, None]] = field(default_factory=dict[int, dict[Read, None]])
 
     def is_index_only(self, function: SubgraphFunction) -> bool:
         """Does the function only transform its index? Such a function is inlined however often it is called."""
         if function.is_entry_root:
             return False
         return all(
-            op.name == "stablehlo.iota" or (is_single_operand_shaping(op) and op.name != "stablehlo.pad")
-            for op in function.instructions
+            op.name == "stablehlo.iota" or (is_single_operand_shaping(op) and op.name != PAD) for op in function.instructions
         )
+
+    def is_made_again(self, function: SubgraphFunction) -> bool:
+        """Does the function only convert what it reads, maybe at another index? That is done for each caller: it takes longer to
+        read a tensor filled with it."""
+        if function.is_entry_root:
+            return False
+        return all(op.name == CONVERT or (is_single_operand_shaping(op) and op.name != PAD) for op in function.instructions)
 
     def is_inlined(self, function: SubgraphFunction) -> bool:
         """Will callers contain the function's body, instead of reading a tensor filled with it?"""
-        return not function.is_reduced_once and (function.num_callers <= 1 or self.is_index_only(function))
+        if function.is_reduced_once:
+            return False
+        return function.num_callers <= 1 or self.is_index_only(function) or self.is_made_again(function)
 
     def of(self, function: SubgraphFunction) -> tuple[TensorAccess, ...]:
         """All distinct accesses in terms of the index of the function's roots."""
         if id(function) not in self.known:
-            self.known[id(function)] = tuple(self._collect(function))
+            self.known[id(function)] = tuple(dict.fromkeys(access for _, access in self.reads(function)))
         return self.known[id(function)]
 
-    def _collect(self, function: SubgraphFunction) -> dict[TensorAccess, None]:
-        found: dict[TensorAccess, None] = {}
-        rank = len(function.identity.dims)
-        terminator = self._roots_read_directly(function)
-        found.update(dict.fromkeys(terminator))
+    def reads(self, function: SubgraphFunction) -> dict[Read, None]:
+        """The accesses, and what is read by each."""
+        if id(function) not in self.known_reads:
+            self.known_reads[id(function)] = dict.fromkeys(self._collect(function))
+        return self.known_reads[id(function)]
+
+    def _collect(self, function: SubgraphFunction) -> list[Read]:
+        found, rank = self._roots_read_directly(function), len(function.identity.dims)
         for op in function.instructions:
             if op.name == "stablehlo.iota":
-                found[self._iota_access(op)] = None
+                found.append((None, self._iota_access(op)))
             for number, operand in enumerate(op.operands):
                 if (op, number) not in self.partitioned.operand_places:
                     continue  # the loop of a reduction makes no turn
                 map = ranges_after(self.partitioned.operand_places[op, number][0], rank)
                 owner = operand.owner
                 if isinstance(owner, Operation):
-                    if is_inlined_constant(owner):
-                        found.update(_condition(map, function.identity))
-                        continue
-                    callee = self.partitioned.function_of.get(owner)
+                    callee = None if is_inlined_constant(owner) else self.partitioned.function_of.get(owner)
                     if callee is None or callee is function:
-                        found.update(_condition(map, function.identity))
+                        found += [(None, access) for access in _condition(map, function.identity)]
                         continue
                     if self.is_inlined(callee):
-                        inner = ((compose(access.map, map), access.type) for access in self.of(callee))
-                        found.update((TensorAccess(m, type_), None) for m, type_ in inner)
+                        inner = self.reads(callee)
+                        found += [(value, TensorAccess(compose(access.map, map), access.type)) for value, access in inner]
                         continue
-                found[TensorAccess(map, tensor_type(operand))] = None
+                found.append((operand, TensorAccess(map, tensor_type(operand))))
         return found
 
-    def _roots_read_directly(self, function: SubgraphFunction) -> list[TensorAccess]:
+    def _roots_read_directly(self, function: SubgraphFunction) -> list[Read]:
         """Roots that are parameters, or start a function of their own."""
-        found: list[TensorAccess] = []
+        found: list[Read] = []
         for root, map in zip(function.roots, function.maps, strict=True):
             owner = root.owner
             if isinstance(root, BlockArgument) or not isinstance(owner, Operation):
-                found.append(TensorAccess(map, tensor_type(root)))
+                found.append((root, TensorAccess(map, tensor_type(root))))
                 continue
             callee = self.partitioned.function_of.get(owner)
             if callee is not None and callee is not function:
-                found.append(TensorAccess(map, tensor_type(root)))
+                found.append((root, TensorAccess(map, tensor_type(root))))
         return found
 
     def _iota_access(self, op: Operation) -> TensorAccess:

@@ -92,7 +92,8 @@ class WorkSplit:
     """`map`: (tile)[step, lanes...] -> output index; `iteration`: the same onto the iteration space.
 
     `num_lanes` trailing range variables are the lanes of one step, along `lane_dims` of the iteration space of that `shape`.
-    `in_channel_blocks`: the last lanes are channels, and vectors lie in blocks of them.
+    `in_channel_blocks`: the last lanes are channels, and vectors lie in blocks of them. A step computes the elements at `others` of
+    its output index, too.
     """
 
     map: IndexingMap
@@ -102,6 +103,7 @@ class WorkSplit:
     lane_shape: tuple[int, ...]
     lane_dims: tuple[int, ...] = ()
     in_channel_blocks: bool = False
+    others: tuple[IndexingMap, ...] = ()
 
     @property
     def num_lanes(self) -> int:

@@ -42,6 +42,7 @@ from hlo2tx8.dialects.xla import (
 )
 from hlo2tx8.errors import LevelError
 from hlo2tx8.indexing import Const, Dim, Expr, FloorDiv, Interval, Sym, Variable
+from hlo2tx8.indexing.expr import from_terms
 from hlo2tx8.lower.loops.flat_scope import FlatScope
 
 
@@ -295,11 +296,13 @@ def _domain(op: InDomainOp, block: Block, scope: FlatScope) -> SSAValue:
 
 
 def _without_division(expr: Expr, interval: Interval) -> tuple[Expr, Interval]:
-    """`x floordiv k + c in [a + c, b + c]` is `x in [a * k, b * k + k - 1]`, which is affine if x is."""
+    """`y + x floordiv k + c in [a + c, b + c]` is `y * k + x in [a * k, b * k + k - 1]`, which is affine if x and y are."""
     while True:
         constant, terms = expr.affine_terms()
-        term = next(iter(terms)) if list(terms.values()) == [1] else None
-        if not isinstance(term, FloorDiv) or not isinstance(term.rhs, Const) or term.rhs.value <= 0:
+        quotients = [term for term in terms if isinstance(term, FloorDiv)]
+        divisor = quotients[0].rhs.value if len(quotients) == 1 and isinstance(quotients[0].rhs, Const) else 0
+        if divisor <= 0 or terms[quotients[0]] != 1:
             return expr, interval
-        low, high, divisor = interval.lo - constant, interval.hi - constant, term.rhs.value
-        expr, interval = term.lhs, Interval(low * divisor, high * divisor + divisor - 1)
+        rest = from_terms(0, {term: factor * divisor for term, factor in terms.items() if term is not quotients[0]})
+        low, high = interval.lo - constant, interval.hi - constant
+        expr, interval = rest + quotients[0].lhs, Interval(low * divisor, high * divisor + divisor - 1)

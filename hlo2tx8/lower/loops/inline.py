@@ -23,10 +23,13 @@ from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.dialects.xla import PureCallOp
 from hlo2tx8.errors import LevelError
 
+INLINED = frozenset(("xla.no_compute", "xla.made_again"))
+"""Marks of functions that are inlined however often they are called."""
+
 
 @dataclass(frozen=True)
 class InlinePass(ModulePass):
-    """Inlines functions with a single call, and those marked `xla.no_compute`; see the module docstring."""
+    """Inlines functions with a single call, and those that are marked; see the module docstring."""
 
     name = "inline"
 
@@ -41,7 +44,7 @@ class InlinePass(ModulePass):
             if "xla.entry" in function.attributes or "xla.compute_once" in function.attributes:
                 continue
             found = calls[name]
-            if len(found) > 1 and "xla.no_compute" not in function.attributes:
+            if len(found) > 1 and not INLINED.intersection(function.attributes):
                 continue
             for call in found[:-1]:
                 copy = function.clone()

@@ -122,6 +122,20 @@ def _same(op: Operation) -> SSAValue | None:
     return source
 
 
+def _slice_of_widened(op: Operation) -> SSAValue | None:
+    """A part of what is converted to more bytes, of which only parts are read: converted is the part."""
+    convert = _made_by(op.operands[0], "convert")
+    if convert is None or any(use.operation.name != op.name for use in convert.results[0].uses):
+        return None
+    source, result = convert.operands[0], op.results[0]
+    narrow, wide = (numpy_dtype(as_tensor(value.type).element_type).itemsize for value in (source, result))
+    if narrow >= wide:
+        return None
+    e = Expansion(op)
+    part = e.emit("slice", [source], e.like(source, _shape(result)), **op.properties)
+    return e.emit("convert", [part], result.type)
+
+
 def _reverse(op: Operation) -> SSAValue | None:
     """Of dimensions of size 1, or of what was reversed before."""
     (source,), dims = op.operands, _ints(op, "dimensions")
@@ -273,7 +287,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "stablehlo.transpose": (_transpose,),
     "stablehlo.reshape": (_reshape,),
     "stablehlo.broadcast_in_dim": (_broadcast,),
-    "stablehlo.slice": (_same,),
+    "stablehlo.slice": (_same, _slice_of_widened),
     "stablehlo.pad": (_same,),
     "stablehlo.concatenate": (_same,),
     "stablehlo.reverse": (_reverse,),

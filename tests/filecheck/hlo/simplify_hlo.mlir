@@ -289,3 +289,31 @@ func.func @counted() -> (tensor<40xi32>, tensor<40xi1>) {
 // CHECK-NOT:    stablehlo.select
 // CHECK:        %[[C:.*]] = "stablehlo.compare"(%[[I]], %{{.*}}) <{compare_type = "SIGNED", comparison_direction = "GT"}>
 // CHECK:        func.return %[[I]], %[[C]]
+
+// -----
+
+// Parts of what is converted to more bytes are converted, not the whole; one that is read as a whole, and what narrows, stay.
+
+func.func @parts(%0: tensor<4x8xbf16>, %1: tensor<4x8xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x8xf32>, tensor<4x4xf32>, tensor<4x4xbf16>) {
+  %2 = "stablehlo.convert"(%0) : (tensor<4x8xbf16>) -> tensor<4x8xf32>
+  %3 = "stablehlo.slice"(%2) <{start_indices = array<i64: 0, 0>, limit_indices = array<i64: 4, 4>, strides = array<i64: 1, 1>}> : (tensor<4x8xf32>) -> tensor<4x4xf32>
+  %4 = "stablehlo.slice"(%2) <{start_indices = array<i64: 0, 1>, limit_indices = array<i64: 4, 8>, strides = array<i64: 1, 2>}> : (tensor<4x8xf32>) -> tensor<4x4xf32>
+  %5 = "stablehlo.negate"(%0) : (tensor<4x8xbf16>) -> tensor<4x8xbf16>
+  %6 = "stablehlo.convert"(%5) : (tensor<4x8xbf16>) -> tensor<4x8xf32>
+  %7 = "stablehlo.slice"(%6) <{start_indices = array<i64: 0, 4>, limit_indices = array<i64: 4, 8>, strides = array<i64: 1, 1>}> : (tensor<4x8xf32>) -> tensor<4x4xf32>
+  %8 = "stablehlo.convert"(%1) : (tensor<4x8xf32>) -> tensor<4x8xbf16>
+  %9 = "stablehlo.slice"(%8) <{start_indices = array<i64: 0, 4>, limit_indices = array<i64: 4, 8>, strides = array<i64: 1, 1>}> : (tensor<4x8xbf16>) -> tensor<4x4xbf16>
+  func.return %3, %4, %6, %7, %9 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x8xf32>, tensor<4x4xf32>, tensor<4x4xbf16>
+}
+
+// CHECK:      func.func @parts(
+// CHECK-NEXT:   %[[A:.*]] = "stablehlo.slice"(%0) {{.*}} -> tensor<4x4xbf16>
+// CHECK-NEXT:   %[[B:.*]] = "stablehlo.convert"(%[[A]]) {{.*}} -> tensor<4x4xf32>
+// CHECK-NEXT:   %[[C:.*]] = "stablehlo.slice"(%0) <{{.*}}strides = array<i64: 1, 2>{{.*}} -> tensor<4x4xbf16>
+// CHECK-NEXT:   %[[D:.*]] = "stablehlo.convert"(%[[C]]) {{.*}} -> tensor<4x4xf32>
+// CHECK-NEXT:   %[[N:.*]] = "stablehlo.negate"(%0)
+// CHECK-NEXT:   %[[E:.*]] = "stablehlo.convert"(%[[N]])
+// CHECK-NEXT:   %[[F:.*]] = "stablehlo.slice"(%[[E]])
+// CHECK-NEXT:   %[[G:.*]] = "stablehlo.convert"(%1)
+// CHECK-NEXT:   %[[H:.*]] = "stablehlo.slice"(%[[G]])
+// CHECK-NEXT:   func.return %[[B]], %[[D]], %[[E]], %[[F]], %[[H]]
