@@ -38,7 +38,7 @@ from hlo2tx8.fusion.products import SameRows
 from hlo2tx8.fusion.row_candidates import rows_of
 from hlo2tx8.fusion.sharing import are_alike, copies_are_cheaper, costs_of_copies, is_output_of, merge, why_no_output
 from hlo2tx8.fusion.siblings import merge_siblings
-from hlo2tx8.fusion.views import keeps_order
+from hlo2tx8.fusion.views import SLICE, keeps_order
 from hlo2tx8.hlo.regions import captured
 from hlo2tx8.indexing import Dim, IndexingMap
 from hlo2tx8.notes import Decision, KeptApart, Name, What
@@ -185,16 +185,18 @@ class _CandidateWalk:
         them than written and read?"""
         if not found or any(use.candidate is not found[0].candidate or self._why_apart(op, use) for use in found):
             return False
-        are_written = all(is_in_memory(value) or self._is_written(value, op) for value in op.operands)
+        are_written = all(self._is_written(value, op) for value in op.operands)
         return are_written and copies_are_cheaper(op, found, self.costs, is_output=False)
 
     def _is_written(self, value: SSAValue, reader: Operation) -> bool:
-        """Is a value a part of what is in memory, or of a kernel that writes it in fewer bytes than what its reader makes of it?"""
-        while isinstance(owner := value.owner, Operation) and keeps_order(owner):
+        """Is a value elements of what is in memory, or of what a product writes before its reader takes some of them or makes more
+        bytes of them?"""
+        size = size_bytes(value)
+        while isinstance(owner := value.owner, Operation) and (keeps_order(owner) or owner.name == SLICE):
             value = owner.operands[0]
-        if not isinstance(owner, Operation) or self._is_part_of_memory(owner):
+        if not isinstance(owner, Operation):
             return True
-        return contraction_in(owner) is not None and size_bytes(value) < size_bytes(reader.results[0])
+        return contraction_in(owner) is not None and (reader.name == SLICE or size < size_bytes(reader.results[0]))
 
     def _visit_kernel_op(self, op: Operation, found: list[CandidateUse]) -> None:
         """An instruction with an emitter of its own: what reads it may be its epilogue."""

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, MAX_OUTPUTS, CandidateUse, FusionCandidate, Rows, reads_once
 from hlo2tx8.fusion.row_candidates import kept_dims, rows_of
-from hlo2tx8.fusion.views import keeps_order
+from hlo2tx8.fusion.views import SLICE, keeps_order
 from hlo2tx8.indexing import Dim
 from hlo2tx8.notes import Decision, What
 from hlo2tx8.partitioner.contraction import is_contraction
@@ -114,10 +114,10 @@ def copies_are_cheaper(op: Operation, places: Sequence[CandidateUse], costs: Cos
 
 def costs_of_copies(op: Operation, places: Sequence[CandidateUse], costs: Costs, *, is_output: bool) -> tuple[float, float] | None:
     """Cycles of a copy in each reader, and of a result that is written once; None of what is never copied."""
-    is_index_only = keeps_order(op)
+    is_index_only = keeps_order(op) or op.name == SLICE
     if not is_index_only and (not is_elementwise(op) or vector_times(op, costs.rates) > 1):
         return None
-    read, again = sum(map(size_bytes, op.operands)), len(places) - 1
+    read, again = sum(map(size_bytes, op.results if is_index_only else op.operands)), len(places) - 1
     moved = size_bytes(op.results[0]) * (1 + (again if is_output else len(places)))
     own = max(1, prod(shape_of(op.results[0])))
     times = sum(max(1.0, prod(shape_of(use.candidate.root.results[0])) / own) for use in places) - 1

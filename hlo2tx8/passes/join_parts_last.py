@@ -3,7 +3,8 @@
     transpose (convert (concatenate %a, %b along 2))    ⟶    concatenate (transpose (convert %a)), (transpose (convert %b)) along 2
 
 The concatenation is then the last of its fusion, which computes the parts apart, where a loop over the elements of the whole would
-compute each of them everywhere. Reshapes are those that leave the dimension, and all behind it, as they are.
+compute each of them everywhere. Reshapes are those that leave the dimension, and all behind it, as they are. Parts that are only
+moved stay: a transpose reads them together.
 """
 
 from collections.abc import Callable
@@ -17,9 +18,9 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.builders.rewrite_named import rewrite_named
-from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.hlo.lookup import attributes_of, has_spec
 from hlo2tx8.ir import i64_attr
-from hlo2tx8.partitioner.instruction import has_plain_tensors, shape_of, tensor_type
+from hlo2tx8.partitioner.instruction import has_plain_tensors, is_elementwise, shape_of, tensor_type
 from hlo2tx8.schedule.costs import size_bytes
 
 Move = Callable[[Expansion, SSAValue], SSAValue]
@@ -42,12 +43,19 @@ def _move(op: Operation) -> None:
         return
     if inner.parent is not op.parent or not (has_plain_tensors(op) and has_plain_tensors(inner)):
         return
-    if (found := _moved(op, int(attributes_of(inner)["dimension"]))) is None:
+    if not any(map(_is_computed, inner.operands)) or (found := _moved(op, int(attributes_of(inner)["dimension"]))) is None:
         return
     (move, dimension), e = found, Expansion(op)
     parts = [move(e, value) for value in inner.operands]
     e.replace(e.emit("concatenate", parts, op.results[0].type, dimension=i64_attr(dimension)))
     Rewriter.erase_op(inner)
+
+
+def _is_computed(part: SSAValue) -> bool:
+    """Is a part more than elements of something else in another order?"""
+    while isinstance(owner := part.owner, Operation) and owner.name in ("stablehlo.reshape", "stablehlo.transpose"):
+        part = owner.operands[0]
+    return isinstance(owner, Operation) and has_spec(owner.name) and is_elementwise(owner)
 
 
 def _moved(op: Operation, dim: int) -> tuple[Move, int] | None:

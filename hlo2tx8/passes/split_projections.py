@@ -112,10 +112,15 @@ def _is_beside(value: SSAValue, result: SSAValue) -> bool:
 
 
 def _are_parts(last: _ColumnsAt) -> bool:
-    """Are all readers of a value parts along the dimension that do not overlap, each for scores?"""
+    """Are all readers of a value parts along the dimension that do not overlap, each for scores, of which nothing is made together?
+    Halves that are rotated are one operand."""
     value, taken = last.op.results[0], 0
     readers = [use.operation for use in value.uses]
-    if len(readers) < 2 or any(op.name != SLICE or not _is_for_scores(op.results[0]) for op in readers):
+    if len(readers) < 2 or any(op.name != SLICE for op in readers):
+        return False
+    made = [_made_for_scores(op.results[0]) for op in readers]
+    known = [own for own in made if own is not None]
+    if len(known) < len(made) or len(set[Operation]().union(*known)) < sum(map(len, known)):
         return False
     for first, end in sorted(_bounds(op, last.dim) or (-1, -1) for op in readers):
         if first < taken:
@@ -133,18 +138,18 @@ def _bounds(part: Operation, dim: int) -> tuple[int, int] | None:
     return int(own[dim][0]), int(own[dim][1])
 
 
-def _is_for_scores(value: SSAValue) -> bool:
-    """Does a product with batches read it, or what is made of it element by element and by moves?"""
-    pending, seen = [value], set[Operation]()
+def _made_for_scores(value: SSAValue) -> set[Operation] | None:
+    """What is made of a value element by element and by moves, in front of a product with batches; None if no such product reads
+    it."""
+    pending, seen, is_read = [value], set[Operation](), False
     while pending and len(seen) < MOST_STEPS:
         for use in pending.pop().uses:
             op = use.operation
-            if op.name == DOT and numbers_of(attributes_of(op))[0]:
-                return True
+            is_read |= op.name == DOT and bool(numbers_of(attributes_of(op))[0])
             if op not in seen and has_spec(op.name) and kind_of(op) in (Kind.ELEMENTWISE, Kind.SHAPING) and len(op.results) == 1:
                 seen.add(op)
                 pending.append(op.results[0])
-    return False
+    return seen if is_read else None
 
 
 def _is_in_memory(value: SSAValue) -> bool:

@@ -13,98 +13,133 @@ from math import prod
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from hlo2tx8.indexing import Dim, Expr, IndexingMap, Sym, Variable
+from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.indexing import Dim, IndexingMap, Variable, delinearize, linearize
 from hlo2tx8.partitioner.computation import SubgraphFunction
-from hlo2tx8.partitioner.instruction import shape_of, tensor_type
+from hlo2tx8.partitioner.instruction import is_elementwise, shape_of, tensor_type
 from hlo2tx8.partitioner.iteration_space import TensorAccess, iteration_space
 from hlo2tx8.schedule.accesses import AccessAnalysis
 from hlo2tx8.schedule.transpose_tiles import choose_tile, split_tiles
 from hlo2tx8.schedule.work_split import MIN_CHUNK_ELEMENTS, WorkSplit, split_work
 
+RESHAPE, TRANSPOSE = "stablehlo.reshape", "stablehlo.transpose"
 MAX_CONCATENATE_OPERANDS = 4
 """A concatenation of more is emitted element by element."""
 
 
 def split_concatenation(function: SubgraphFunction, accesses: AccessAnalysis) -> list[WorkSplit]:
-    """The splits of the loop over a function's roots: one of each operand's part if there is a concatenation, else of the whole."""
-    found = _concatenation(function, accesses)
-    if found is None:
+    """The splits of the loop over a function's roots: one of each operand's part if there is a concatenation, one of parts that are
+    computed together, else of the whole."""
+    places = _places_of_parts(function, accesses)
+    if not places:
         return [split_tiles(function, accesses)]
-    op, dimension, sizes = found
-    starts = [0, *accumulate(sizes)]
-    if len(set(sizes)) == 1 and _read_the_same(function, accesses, dimension, sizes):
-        first = _split_part(function, accesses, dimension, 0, sizes[0], len(sizes))
-        here = IndexingMap.identity(shape_of(op.operands[0]))
-        moved = [here.with_results(_along(here.results, dimension, start)) for start in starts[1:-1]]
-        return [replace(first, others=tuple(moved))]
-    return [_split_part(function, accesses, dimension, start, size) for start, size in zip(starts, sizes, strict=False)]
+    others = _from_first(places)
+    if others and (_are_by_turns(function, places) or _read_the_same(function, accesses, places)):
+        return [replace(_split_part(function, accesses, places[0], len(places)), others=others)]
+    return [_split_part(function, accesses, place) for place in places]
 
 
 def has_parts(function: SubgraphFunction, accesses: AccessAnalysis) -> bool:
     """Does the loop over the function's roots compute a concatenation part by part?"""
-    return _concatenation(function, accesses) is not None
+    return bool(_places_of_parts(function, accesses))
 
 
-def _concatenation(function: SubgraphFunction, accesses: AccessAnalysis) -> tuple[Operation, int, Sequence[int]] | None:
-    """The first concatenation, its dimension and the sizes of its operands, at the function's index, if each has work for all
-    tiles."""
+def _places_of_parts(function: SubgraphFunction, accesses: AccessAnalysis) -> tuple[IndexingMap, ...]:
+    """Of the first concatenation each of whose elements is one of the function's roots, and each of whose operands has work for all
+    tiles: the map from the index of each operand to the function's; none if there is no such concatenation. Where a transpose moves
+    the elements, it reads operands together that have nothing in common."""
     if not function.is_entry_root or function.maps[0] != function.identity:
-        return None
+        return ()
     for op in function.instructions:
-        place = accesses.partitioned.places[op]
-        is_here = place.scope is function.top and place.map.results == function.identity.results
+        is_here = accesses.partitioned.places[op].scope is function.top
         if op.name != "stablehlo.concatenate" or not is_here or not 1 < len(op.operands) <= MAX_CONCATENATE_OPERANDS:
             continue
         least = accesses.target.rates.tiles * MIN_CHUNK_ELEMENTS
         dimension = op.properties["dimension"]
         assert isinstance(dimension, IntegerAttr)
-        if all(prod(shape_of(operand)) >= least for operand in op.operands):
-            return op, dimension.value.data, [shape_of(operand)[dimension.value.data] for operand in op.operands]
-    return None
+        if any(prod(shape_of(operand)) < least for operand in op.operands):
+            continue
+        if (moves := _moves_to_root(op, function)) is None:
+            continue
+        starts = accumulate((shape_of(operand)[dimension.value.data] for operand in op.operands), initial=0)
+        pairs = zip(op.operands, starts, strict=False)
+        places = tuple(_place(shape_of(operand), dimension.value.data, start, moves) for operand, start in pairs)
+        if not any(move.name == TRANSPOSE for move in moves) or _read_the_same(function, accesses, places):
+            return places
+    return ()
 
 
-def _read_the_same(function: SubgraphFunction, accesses: AccessAnalysis, dimension: int, sizes: Sequence[int]) -> bool:
-    """Do two parts of equal sizes read the same elements of a tensor?"""
+def _moves_to_root(op: Operation, function: SubgraphFunction) -> list[Operation] | None:
+    """The reshapes and transposes through which an instruction's elements become those of a root; None if others move them."""
+    value, moves = op.results[0], list[Operation]()
+    while value not in function.roots:
+        user = next(iter(value.uses)).operation
+        if user not in function.instructions or not (user.name in (RESHAPE, TRANSPOSE) or is_elementwise(user)):
+            return None
+        if not is_elementwise(user):
+            moves.append(user)
+        value = user.results[0]
+    return moves
+
+
+def _place(part: Sequence[int], dimension: int, start: int, moves: Sequence[Operation]) -> IndexingMap:
+    """From the index of a part, which begins there along a dimension of the concatenation, to that of what moves make of it."""
+    identity = IndexingMap.identity(part)
+    index = [expr + start if d == dimension else expr for d, expr in enumerate(identity.results)]
+    for move in moves:
+        if move.name == RESHAPE:
+            index = list(delinearize(linearize(index, shape_of(move.operands[0])), shape_of(move.results[0])))
+        else:
+            index = [index[int(d)] for d in attributes_of(move)["permutation"]]
+    return identity.with_results(index).simplify()
+
+
+def _from_first(places: Sequence[IndexingMap]) -> tuple[IndexingMap, ...]:
+    """From the index of the first part's elements to those of each other part, if all have the same shape and lie at a constant
+    distance from it."""
+    first, *others = places
+    found: list[IndexingMap] = []
+    dims = tuple(Variable(bounds.lo, bounds.hi, f"d{d}") for d, bounds in enumerate(map(first.range_of, range(len(first.results)))))
+    for place in others:
+        moved = [there - here for here, there in zip(first.results, place.results, strict=True)]
+        distance = [expr.affine_terms() for expr in first.with_results(moved).simplify().results]
+        if place.dims != first.dims or any(terms for _, terms in distance):
+            return ()
+        found.append(IndexingMap(dims, (), (), tuple(Dim(d) + constant for d, (constant, _) in enumerate(distance))))
+    return tuple(found)
+
+
+def _are_by_turns(function: SubgraphFunction, places: Sequence[IndexingMap]) -> bool:
+    """Do elements of each part lie between those of another?"""
+    steps = linearize(places[0].results, shape_of(function.roots[0])).affine_terms()[1]
+    return min(steps.values(), default=1) > 1
+
+
+def _read_the_same(function: SubgraphFunction, accesses: AccessAnalysis, places: Sequence[IndexingMap]) -> bool:
+    """Do two parts read the same elements of a tensor?"""
     seen: set[tuple[SSAValue, IndexingMap]] = set()
-    for part, size in enumerate(sizes):
-        moved = [(value, _moved(access, dimension, part * size, size)) for value, access in accesses.reads(function)]
-        own = {(value, access.map.simplify()) for value, access in moved if value is not None and access is not None}
+    for place in places:
+        moved = [(value, _moved(access, place)) for value, access in accesses.reads(function)]
+        own = {(value, access.map) for value, access in moved if value is not None and access is not None}
         if own & seen:
             return True
         seen |= own
     return False
 
 
-def _along(index: Sequence[Expr], dimension: int, start: int) -> tuple[Expr, ...]:
-    """The index so many elements further along a dimension."""
-    return tuple(expr + start if d == dimension else expr for d, expr in enumerate(index))
-
-
-def _split_part(
-    function: SubgraphFunction, accesses: AccessAnalysis, dimension: int, start: int, size: int, together: int = 1
-) -> WorkSplit:
-    """The split of the roots' elements from `start` on along a dimension, of which a step computes that of so many parts."""
+def _split_part(function: SubgraphFunction, accesses: AccessAnalysis, place: IndexingMap, together: int = 1) -> WorkSplit:
+    """The split of the roots' elements at a part's place, of which a step computes that of so many parts."""
     whole = tensor_type(function.roots[0])
-    shape = [size if d == dimension else n for d, n in enumerate(whole.get_shape())]
-    part: TensorType[Attribute] = TensorType(whole.element_type, shape, whole.encoding)
+    part: TensorType[Attribute] = TensorType(whole.element_type, [v.hi + 1 for v in place.dims], whole.encoding)
     written = TensorAccess(function.identity, whole)
-    own = [moved for access in (written, *accesses.of(function)) if (moved := _moved(access, dimension, start, size)) is not None]
+    own = [moved for access in (written, *accesses.of(function)) if (moved := _moved(access, place)) is not None]
     space = iteration_space(part, own)
-    to_output = _along(space.to_output, dimension, start)
+    to_output = [expr.substitute(space.to_output, ()) for expr in place.results]
     limit, tiles = max(1, accesses.step_elements(function) // together), accesses.target.rates.tiles
     return split_work(space.shape, to_output, limit, tiles, box=choose_tile(space, limit, tiles))
 
 
-def _moved(access: TensorAccess, dimension: int, start: int, size: int) -> TensorAccess | None:
+def _moved(access: TensorAccess, place: IndexingMap) -> TensorAccess | None:
     """The access from the part's index; None if it is not for the part."""
-    map = access.map
-    bounds = map.dims[dimension]
-    low, high = max(bounds.lo - start, 0), min(bounds.hi - start, size - 1)
-    if low > high:
-        return None
-    dims = tuple(Variable(low, high, v.name) if d == dimension else v for d, v in enumerate(map.dims))
-    places: list[Expr] = [Dim(d) + start if d == dimension else Dim(d) for d in range(len(dims))]
-    syms = [Sym(i) for i in range(len(map.syms))]
-    results = tuple(expr.substitute(places, syms) for expr in map.results)
-    constraints = tuple((expr.substitute(places, syms), interval) for expr, interval in map.constraints)
-    return TensorAccess(IndexingMap(dims, map.ranges, map.runtime, results, constraints), access.type)
+    map = access.map.compose(place).simplify()
+    return None if map.is_empty else TensorAccess(map, access.type)

@@ -128,6 +128,15 @@ def starts_alike(offset: SSAValue, other: SSAValue) -> bool:
     return all(isinstance(value.owner, xla.ApplyIndexingOp) for value in (offset, other)) and _place(offset) == _place(other)
 
 
+def distance(offset: SSAValue, other: SSAValue) -> int | None:
+    """Elements from one access to another that moves with the same variables; None if these are not known, or it varies."""
+    if not all(isinstance(value.owner, xla.ApplyIndexingOp) for value in (offset, other)):
+        return None
+    (start, variables), (there, others) = _place(offset), _place(other)
+    constant, terms = start.with_results((there.results[0] - start.results[0],)).simplify().results[0].affine_terms()
+    return constant if variables == others and not terms else None
+
+
 def _place(offset: SSAValue) -> tuple[IndexingMap, tuple[SSAValue, ...]]:
     """Where an access starts, as a map of the variables of the loops around."""
     apply = offset.owner

@@ -90,3 +90,17 @@ func.func @parts_of_heads(%x: tensor<2x16x32xf32>, %w: tensor<32x96xf32>, %b: te
 // CHECK-NEXT: "stablehlo.transpose"(%[[H]]) <{permutation = array<i64: 0, 2, 1, 3>}> {{.*}} -> tensor<2x4x16x8xf32>
 // CHECK:      "stablehlo.slice"{{.*}} <{start_indices = array<i64: 0, 0, 8>, limit_indices = array<i64: 32, 4, 16>,
 // CHECK:      "stablehlo.slice"{{.*}} <{start_indices = array<i64: 0, 0, 16>, limit_indices = array<i64: 32, 4, 24>,
+
+// Halves of queries that are rotated are one operand of the scores: what is made of both together.
+func.func @rotated(%x: tensor<16x32xf32>, %w: tensor<32x64xf32>, %k: tensor<8x16x8xf32>) -> tensor<8x16x16xf32> {
+  %y = "stablehlo.dot_general"(%x, %w) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<16x32xf32>, tensor<32x64xf32>) -> tensor<16x64xf32>
+  %h = "stablehlo.reshape"(%y) : (tensor<16x64xf32>) -> tensor<16x8x8xf32>
+  %a = "stablehlo.slice"(%h) <{start_indices = array<i64: 0, 0, 0>, limit_indices = array<i64: 16, 8, 4>, strides = array<i64: 1, 1, 1>}> : (tensor<16x8x8xf32>) -> tensor<16x8x4xf32>
+  %b = "stablehlo.slice"(%h) <{start_indices = array<i64: 0, 0, 4>, limit_indices = array<i64: 16, 8, 8>, strides = array<i64: 1, 1, 1>}> : (tensor<16x8x8xf32>) -> tensor<16x8x4xf32>
+  %n = "stablehlo.negate"(%b) : (tensor<16x8x4xf32>) -> tensor<16x8x4xf32>
+  %r = "stablehlo.concatenate"(%n, %a) <{dimension = 2 : i64}> : (tensor<16x8x4xf32>, tensor<16x8x4xf32>) -> tensor<16x8x8xf32>
+  %s = "stablehlo.dot_general"(%r, %k) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_batching_dimensions = [1], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [2]>">}> : (tensor<16x8x8xf32>, tensor<8x16x8xf32>) -> tensor<8x16x16xf32>
+  func.return %s : tensor<8x16x16xf32>
+}
+// CHECK-LABEL: func.func @rotated
+// CHECK:      "stablehlo.dot_general"(%x, %w) {{.*}} -> tensor<16x64xf32>
