@@ -59,6 +59,7 @@ from hlo2tx8.partitioner.instruction import (
 )
 from hlo2tx8.partitioner.iteration_space import TensorAccess, divides_ranges, iteration_space
 from hlo2tx8.partitioner.made_from import CONVERT
+from hlo2tx8.partitioner.moves import is_move
 from hlo2tx8.partitioner.reduction_order import reduced_dimensions, why_in_order
 from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_operand_map, num_loop_operands, ranges_after
 from hlo2tx8.schedule.costs import Costs, size_bytes
@@ -192,7 +193,7 @@ class _CandidateWalk:
         """Is a value elements of what is in memory, or of what a product writes before its reader takes some of them or makes more
         bytes of them?"""
         size = size_bytes(value)
-        while isinstance(owner := value.owner, Operation) and (keeps_order(owner) or owner.name == SLICE):
+        while isinstance(owner := value.owner, Operation) and (is_move(owner) or owner.name == SLICE):
             value = owner.operands[0]
         if not isinstance(owner, Operation):
             return True

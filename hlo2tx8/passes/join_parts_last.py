@@ -21,6 +21,7 @@ from hlo2tx8.builders.rewrite_named import rewrite_named
 from hlo2tx8.hlo.lookup import attributes_of, has_spec
 from hlo2tx8.ir import i64_attr
 from hlo2tx8.partitioner.instruction import has_plain_tensors, is_elementwise, shape_of, tensor_type
+from hlo2tx8.partitioner.moves import is_move
 from hlo2tx8.schedule.costs import size_bytes
 
 Move = Callable[[Expansion, SSAValue], SSAValue]
@@ -53,7 +54,7 @@ def _move(op: Operation) -> None:
 
 def _is_computed(part: SSAValue) -> bool:
     """Is a part more than elements of something else in another order?"""
-    while isinstance(owner := part.owner, Operation) and owner.name in ("stablehlo.reshape", "stablehlo.transpose"):
+    while isinstance(owner := part.owner, Operation) and is_move(owner):
         part = owner.operands[0]
     return isinstance(owner, Operation) and has_spec(owner.name) and is_elementwise(owner)
 

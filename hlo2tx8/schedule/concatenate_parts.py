@@ -13,16 +13,15 @@ from math import prod
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from hlo2tx8.hlo.lookup import attributes_of
-from hlo2tx8.indexing import Dim, IndexingMap, Variable, delinearize, linearize
+from hlo2tx8.indexing import Dim, Expr, IndexingMap, Variable, linearize
 from hlo2tx8.partitioner.computation import SubgraphFunction
-from hlo2tx8.partitioner.instruction import is_elementwise, shape_of, tensor_type
+from hlo2tx8.partitioner.instruction import shape_of, tensor_type
 from hlo2tx8.partitioner.iteration_space import TensorAccess, iteration_space
+from hlo2tx8.partitioner.moves import index_after_moves
 from hlo2tx8.schedule.accesses import AccessAnalysis
 from hlo2tx8.schedule.transpose_tiles import choose_tile, split_tiles
 from hlo2tx8.schedule.work_split import MIN_CHUNK_ELEMENTS, WorkSplit, split_work
 
-RESHAPE, TRANSPOSE = "stablehlo.reshape", "stablehlo.transpose"
 MAX_CONCATENATE_OPERANDS = 4
 """A concatenation of more is emitted element by element."""
 
@@ -59,39 +58,35 @@ def _places_of_parts(function: SubgraphFunction, accesses: AccessAnalysis) -> tu
         assert isinstance(dimension, IntegerAttr)
         if any(prod(shape_of(operand)) < least for operand in op.operands):
             continue
-        if (moves := _moves_to_root(op, function)) is None:
+        if (behind := _index_in_root(op, function, accesses)) is None:
             continue
         starts = accumulate((shape_of(operand)[dimension.value.data] for operand in op.operands), initial=0)
         pairs = zip(op.operands, starts, strict=False)
-        places = tuple(_place(shape_of(operand), dimension.value.data, start, moves) for operand, start in pairs)
-        if not any(move.name == TRANSPOSE for move in moves) or _read_the_same(function, accesses, places):
+        places = tuple(_place(shape_of(operand), dimension.value.data, start, behind) for operand, start in pairs)
+        if _keeps_order(op, behind, shape_of(function.roots[0])) or _read_the_same(function, accesses, places):
             return places
     return ()
 
 
-def _moves_to_root(op: Operation, function: SubgraphFunction) -> list[Operation] | None:
-    """The reshapes and transposes through which an instruction's elements become those of a root; None if others move them."""
-    value, moves = op.results[0], list[Operation]()
-    while value not in function.roots:
-        user = next(iter(value.uses)).operation
-        if user not in function.instructions or not (user.name in (RESHAPE, TRANSPOSE) or is_elementwise(user)):
-            return None
-        if not is_elementwise(user):
-            moves.append(user)
-        value = user.results[0]
-    return moves
+def _index_in_root(op: Operation, function: SubgraphFunction, accesses: AccessAnalysis) -> tuple[Expr, ...] | None:
+    """The function's index at an element of an instruction, in terms of the element's own; None if others than moves change it."""
+    if accesses.partitioned.places[op].map.results == function.identity.results:
+        return function.identity.results
+    return index_after_moves(op.results[0], function.roots[0])
 
 
-def _place(part: Sequence[int], dimension: int, start: int, moves: Sequence[Operation]) -> IndexingMap:
-    """From the index of a part, which begins there along a dimension of the concatenation, to that of what moves make of it."""
+def _keeps_order(op: Operation, behind: Sequence[Expr], shape: Sequence[int]) -> bool:
+    """Are the elements of an instruction in their row-major order in a root of that shape?"""
+    own = IndexingMap.identity(shape_of(op.results[0]))
+    positions = own.with_results([linearize(behind, shape), linearize(own.results, shape_of(op.results[0]))]).simplify().results
+    return positions[0] == positions[1]
+
+
+def _place(part: Sequence[int], dimension: int, start: int, behind: Sequence[Expr]) -> IndexingMap:
+    """From the index of a part, which begins there along a dimension of the concatenation, to the function's."""
     identity = IndexingMap.identity(part)
     index = [expr + start if d == dimension else expr for d, expr in enumerate(identity.results)]
-    for move in moves:
-        if move.name == RESHAPE:
-            index = list(delinearize(linearize(index, shape_of(move.operands[0])), shape_of(move.results[0])))
-        else:
-            index = [index[int(d)] for d in attributes_of(move)["permutation"]]
-    return identity.with_results(index).simplify()
+    return identity.with_results([expr.substitute(index, ()) for expr in behind]).simplify()
 
 
 def _from_first(places: Sequence[IndexingMap]) -> tuple[IndexingMap, ...]:
