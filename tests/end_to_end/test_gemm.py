@@ -73,6 +73,8 @@ DOTS = {
     "two contracted": ("mkl,nlk->mn", (12, 3, 40), (21, 40, 3), "[2, 1] x [1, 2]"),
     "two of each": ("abkc,kde->abcde", (4, 3, 40, 2), (40, 2, 5), "[2] x [0]"),
     "deep": ("mk,kn->mn", (8, 1500), (1500, 16), "[1] x [0]"),
+    "blocks and what is left over": ("mk,kn->mn", (12, 135), (135, 191), "[1] x [0]"),
+    "blocks and a whole tail": ("mk,kn->mn", (12, 72), (72, 260), "[1] x [0]"),
 }
 
 

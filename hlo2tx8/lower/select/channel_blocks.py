@@ -12,6 +12,9 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
+SHORT_RUN_BYTES = 64
+"""DDR charges every run of a transfer as if it had at least these."""
+
 
 class EngineOrderError(CompileError):
     """The matrix engine takes no contraction whose lanes are in such an order; a kernel without it computes the same."""
@@ -34,6 +37,12 @@ class Matrix:
         if self.is_blocked:
             return self.inner == width
         return LEAST_TAIL <= self.inner <= width and self.inner & (self.inner - 1) == 0
+
+
+def whole_and_rest(layout: Blocked) -> tuple[int, Block | None]:
+    """How many whole channel blocks a matrix has, and what is left over behind them."""
+    blocks, whole = list(layout.blocks()), layout.channels // layout.block_width
+    return whole, None if whole == len(blocks) else blocks[-1]
 
 
 def from_lanes(step: StepBuilder, vector: SSAValue, matrix: Matrix, fmt: Format, multiplied: Format) -> SSAValue:

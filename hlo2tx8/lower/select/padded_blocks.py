@@ -1,8 +1,8 @@
 """A side of a contraction that is loaded straight into channel blocks, not into a dense vector first: one that is loaded clipped,
 as an image with padding, into blocks that hold the fill value; and one whose channels are several whole blocks."""
 
-from xdsl.dialects import arith
-from xdsl.ir import Block, SSAValue
+from xdsl.dialects import arith, func
+from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.layouts import Blocked
@@ -10,12 +10,17 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.xla_dot import yielded
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import Splat, storage_format
-from hlo2tx8.lower.select.channel_blocks import Matrix, layout_of
+from hlo2tx8.lower.select.channel_blocks import SHORT_RUN_BYTES, Matrix, layout_of, whole_and_rest
 from hlo2tx8.lower.select.resident import is_resident
-from hlo2tx8.lower.select.select_access import same_in_all_steps
-from hlo2tx8.lower.select.select_memory import SHORT_RUN_BYTES, Box, clipped_box, clips_of, dense_strides, load_box
+from hlo2tx8.lower.select.select_access import constant_start, same_in_all_steps
+from hlo2tx8.lower.select.select_memory import Box, clipped_box, clips_of, dense_strides, load_box
 from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.step_builder import StepBuilder
+
+LEAST_TO_SHORT = 16
+"""So many times as long are rows of which a short run more is no matter."""
+MOST_APART_BYTES = 65536
+"""Of a side that every tile loads for itself."""
 
 
 def load_padded_blocks(s: Selector, block: Block, matrix: Matrix, multiplied: Format) -> SSAValue | None:
@@ -44,29 +49,65 @@ def load_padded_blocks(s: Selector, block: Block, matrix: Matrix, multiplied: Fo
     return buffer
 
 
-def load_whole_blocks(s: Selector, block: Block, matrix: Matrix, multiplied: Format) -> SSAValue | None:
-    """The side as the engine reads it; None, with nothing emitted, where it is no such load: its channels are then no whole blocks,
-    or one, or they are no long runs in DDR."""
-    load, step, layout = yielded(block).owner, s.step, Blocked(multiplied, 1, 1, 1)
+def load_in_blocks(s: Selector, block: Block, matrix: Matrix, multiplied: Format) -> SSAValue | None:
+    """The side as the engine reads it, channel block by channel block; None, with nothing emitted, where it is no such load, or its
+    channels are no long runs in DDR.
+
+    What is left over behind whole blocks is loaded as wide as its block, from as much in front of it: DMA leaves no gaps in the
+    scratchpad, and the matrix begins behind what is too much.
+    """
+    load, step = yielded(block).owner, s.step
     if not isinstance(load, vec.LoadOp) or not _is_plain(step, load, matrix, multiplied) or not _is_alone(load, block):
         return None
-    width, last = layout.block_width, len(step.shape) - 1
-    fmt = storage_format(load.result.type)
-    is_whole = isinstance(matrix.channels, int) and matrix.channels > width and matrix.channels % width == 0
-    if (
-        vec.ints(load.clipped)
-        or load.fill is not None
-        or not is_whole
-        or width * fmt.bytes < SHORT_RUN_BYTES
-        or fmt.bytes != multiplied.bytes
-    ):
+    fmt, width = storage_format(load.result.type), Blocked(multiplied, 1, 1, 1).block_width
+    if vec.ints(load.clipped) or load.fill is not None or width * fmt.bytes < SHORT_RUN_BYTES or fmt.bytes != multiplied.bytes:
         return None
+    layout = layout_of(step, matrix, multiplied)
+    whole, rest = whole_and_rest(layout)
+    ahead = 0 if rest is None else rest.width - rest.channels
+    if rest is not None and whole == 0 and least_offset(load) < ahead:
+        return None
+    if rest is not None and whole > 0:
+        is_short = rest.width * fmt.bytes < SHORT_RUN_BYTES and layout.channels * fmt.bytes < LEAST_TO_SHORT * SHORT_RUN_BYTES
+        if is_short or is_on_mesh(load) or _is_all_at_once(s, load, block):  # what tiles share is one load
+            return None
     _select_others(s, load, block)
-    rows = [BoxLevel(extent, (stride,)) for extent, stride in zip(step.extents, vec.ints(load.strides), strict=True)][:last]
-    levels = [BoxLevel(step.shape[last] // width, (width,)), *rows, BoxLevel(width, (1,))]
-    buffer = step.alloc(fmt)
-    step.load(buffer, s.slots.get(load.source, load.source), s.slots[load.offset], levels, fmt)
-    return buffer
+    rows = [BoxLevel(extent, (stride,)) for extent, stride in zip(step.extents, vec.ints(load.strides), strict=True)][:-1]
+    source, offset = s.slots.get(load.source, load.source), s.slots[load.offset]
+    first = 0 if whole else ahead
+    buffer = step.alloc(fmt, layout.size_bytes // fmt.bytes + first)
+    if rest is not None:  # before the whole blocks, the end of which it overwrites
+        at = step.add(step(matrix.points, rest.first) if whole else 0, first - ahead)
+        levels = [*rows, BoxLevel(rest.width, (1,))]
+        step.load(step.at(buffer, step(at, fmt.bytes)), source, step.add(offset, rest.first - ahead), levels, fmt)
+    if whole:
+        levels = [BoxLevel(whole, (width,)), *rows, BoxLevel(width, (1,))]
+        step.load(buffer, source, offset, levels, fmt)
+    return step.at(buffer, first * fmt.bytes)
+
+
+def least_offset(load: vec.LoadOp) -> int:
+    """Elements of what is loaded that are in front of it in every step."""
+    owner = load.offset.owner
+    if not isinstance(owner, xla.ApplyIndexingOp):
+        return 0
+    map = owner.map.data
+    return map.bounds(map.results[owner.results.index(load.offset)]).lo
+
+
+def is_on_mesh(op: Operation) -> bool:
+    """Is it in a kernel whose tiles share what they load?"""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, func.FuncOp):
+        parent = parent.parent_op()
+    return parent is not None and xla.MESH in parent.attributes
+
+
+def _is_all_at_once(s: Selector, load: vec.LoadOp, block: Block) -> bool:
+    """Is a side the same on all tiles, and all of it, and so large that each had better load a part for all (`spread-loads`)?"""
+    dot, size_bytes = block.parent_op(), s.step.num_lanes * storage_format(load.result.type).bytes
+    is_alike = isinstance(dot, vec.VecDotOp) and dot.init not in s.sums and constant_start(load) is not None
+    return is_alike and size_bytes > MOST_APART_BYTES
 
 
 def _is_alone(load: vec.LoadOp, block: Block) -> bool:

@@ -340,6 +340,9 @@ class BoxSelector(Selector):
 
     def _store(self, op: vec.StoreOp) -> None:
         fmt = storage_format(op.value.type)
+        if op.value in self.in_blocks:
+            self.in_blocks[op.value].store(self.step, op, self.slots[op.target], self.slots[op.offset])
+            return
         source = self.buffer(self.vector(op.value))
         if is_resident(op.target):
             is_padded = isinstance(self.step, PaddedStep) and not stores_rows(op)

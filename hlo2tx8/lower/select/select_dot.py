@@ -31,6 +31,7 @@ from hlo2tx8.lower.select.padded_rows import PaddedStep
 from hlo2tx8.lower.select.select_side import Lanes, select_side
 from hlo2tx8.lower.select.selector import Selector, Side, Sums
 from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.select.store_blocks import InBlocks, can_be_stored, is_stored_in_blocks
 from hlo2tx8.lower.select.tap_by_tap import TapPlane, from_plane, insert_products, is_tap_by_tap
 
 
@@ -58,7 +59,7 @@ def select_dot(s: Selector, op: vec.VecDotOp) -> None:
         s.sums[op.res] = Sums(dst, 1)
         return
     value = op.res if narrow is None else narrow.results[0]
-    s.vectors[value] = _as_vector(step, op, lanes, dst, target)
+    _record(s, value, op, lanes, dst, target)
     if narrow is not None:
         s.narrowed.add(narrow)
 
@@ -169,7 +170,7 @@ def select_sums_loop(s: Selector, op: scf.ForOp) -> bool:
     for result, sums in zip(op.results, carried, strict=True):
         s.sums[result] = Sums(sums.buffer, 1)
         if not is_handed_on(result):
-            s.vectors[result] = _as_vector(step, dot, lanes, sums.buffer, fmt)
+            _record(s, result, dot, lanes, sums.buffer, fmt)
     return True
 
 
@@ -227,6 +228,16 @@ def _allocate(step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, fmt: Format) ->
     if is_tap_by_tap(op):
         rows = TapPlane.of(op, lanes, step.shape).rows
     return step.alloc(fmt, Blocked(fmt, batch, rows, columns).size_bytes // fmt.bytes)
+
+
+def _record(s: Selector, value: SSAValue, op: vec.VecDotOp, lanes: Lanes, buffer: SSAValue, fmt: Format) -> None:
+    """What the engine wrote is a value of the box: dense, or as it lies if it is only stored."""
+    if not isinstance(s.step, PaddedStep) and not lanes.is_turned and not is_tap_by_tap(op) and is_stored_in_blocks(s.step, value):
+        matrix = _result_matrix(s.step, lanes)
+        if can_be_stored(s.step, matrix, fmt):
+            s.in_blocks[value] = InBlocks(buffer, matrix, fmt)
+            return
+    s.vectors[value] = _as_vector(s.step, op, lanes, buffer, fmt)
 
 
 def _as_vector(step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, buffer: SSAValue, fmt: Format) -> SSAValue:

@@ -22,12 +22,11 @@ from hlo2tx8.device.isa.kc_vector import KcVAdd
 from hlo2tx8.dialects import vec
 from hlo2tx8.indexing import Expr, Sym, split_terms
 from hlo2tx8.lower.box_levels import BoxLevel, Size
+from hlo2tx8.lower.select.channel_blocks import SHORT_RUN_BYTES
 from hlo2tx8.lower.select.repeat import repeat
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 MAX_GATHER_BYTES = 1 << 20
-SHORT_RUN_BYTES = 64
-"""DDR charges every run of a transfer as if it had at least these."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.element_format import format_of
 from hlo2tx8.lower.select.channel_blocks import Matrix, from_lanes, lanes_count, matrices_from_lanes
 from hlo2tx8.lower.select.in_place import in_place
-from hlo2tx8.lower.select.padded_blocks import load_padded_blocks, load_whole_blocks
+from hlo2tx8.lower.select.padded_blocks import load_in_blocks, load_padded_blocks
 from hlo2tx8.lower.select.selector import Selector, Side
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
@@ -78,7 +78,7 @@ def select_side(s: Selector, op: vec.VecDotOp, number: int, lanes: Lanes) -> Sid
     if op.num_parts == 1 and (padded := load_padded_blocks(inner, block, matrix, multiplied)) is not None:
         s.step.origin = step.origin
         return Side((padded,), multiplied, is_transposed, order, step)
-    if op.num_parts == 1 and is_transposed and (loaded := load_whole_blocks(inner, block, matrix, multiplied)) is not None:
+    if op.num_parts == 1 and (loaded := load_in_blocks(inner, block, matrix, multiplied)) is not None:
         s.step.origin = step.origin
         return Side((loaded,), multiplied, is_transposed, order, step)
     inner.take_units()

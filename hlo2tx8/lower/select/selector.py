@@ -14,6 +14,7 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import Operand, PerChannel, Splat, Vector, constant_bits, storage_format
 from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.select.store_blocks import InBlocks
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class Selector(ABC):
         default_factory=dict[Block | None, list[tuple[VecDotOp, int, Side]]]
     )
 
+    in_blocks: dict[SSAValue, InBlocks] = field(default_factory=dict[SSAValue, InBlocks])
+    """Results of the matrix engine that are only stored."""
     is_side: bool = False
 
     @abstractmethod
