@@ -179,7 +179,8 @@ def _with_tail(
     _, columns = sides_of(part, box)
     if tail is None:
         return columns, 0
-    last = part.size - (box_counts(part, box)[part.column] - 1) * columns
+    boxes = box_counts(part, box)[part.column]
+    last = 0 if boxes % rates.mesh_columns else part.size - (boxes - 1) * columns  # a line without columns of its own has the tail
     most = max(columns, last + -(-tail.size // rates.product_columns) * rates.product_columns)
     return most, depth * max(rates.line_bytes, tail.size * work.operand_bytes)
 

@@ -99,7 +99,11 @@ def shared_blockings(
         return []
     if work.lines and part.size in (BLOCK * rates.mesh_columns // 2, BLOCK * rates.mesh_columns // 4):
         part = replace(part, inner=part.size // rates.mesh_columns)
-    boxes = [box for box in _boxes(part, rates, work.lines) if all(box[line.row] == part.shape[line.row] for line in work.lines)]
+    boxes = [
+        box
+        for box in _boxes(part, rates, work.lines, has_tail=tail is not None)
+        if all(box[line.row] == part.shape[line.row] for line in work.lines)
+    ]
     if work.lines and tail is not None:  # several images at once are products per element of a window, and the tail may be none
         images = [dim for dim, role in enumerate(part.roles) if role == "row" and all(dim != line.row for line in work.lines)]
         boxes = [box for box in boxes if all(box[dim] == 1 for dim in images)]
@@ -265,7 +269,7 @@ def _is_of_tiles(work: ContractionWork, rates: Rates, depth: int) -> bool:
     return of_tile % depth == 0 or (not work.in_ring and is_interleaved(work, rates, depth))
 
 
-def _boxes(part: ContractionPart, rates: Rates, lines: Sequence[Line] = ()) -> Iterator[tuple[int, ...]]:
+def _boxes(part: ContractionPart, rates: Rates, lines: Sequence[Line] = (), *, has_tail: bool = False) -> Iterator[tuple[int, ...]]:
     """Boxes that cut rows and columns into multiples of the rates, every one of which has elements; batches one by one. With
     windows along `lines` also those of one image: the last step may have fewer images than there are mesh rows. Without windows
     some mesh columns may have none in the last step."""
@@ -275,7 +279,7 @@ def _boxes(part: ContractionPart, rates: Rates, lines: Sequence[Line] = ()) -> I
     wide = list(_cuts([shape[dim] for dim in columns], rates.mesh_columns, 1))
     image = tuple(shape[dim] if any(dim == line.row for line in lines) else 1 for dim in rows)
     if len(columns) == 1 and not lines:
-        wide += [(size,) for size in _some_idle(shape[columns[0]], rates.mesh_columns)]
+        wide += [(size,) for size in _some_idle(shape[columns[0]], rates.mesh_columns, has_tail=has_tail)]
     if lines and image not in tall and image != tuple(shape[dim] for dim in rows):
         tall.append(image)
     for row_box in tall:
@@ -287,12 +291,13 @@ def _boxes(part: ContractionPart, rates: Rates, lines: Sequence[Line] = ()) -> I
             yield tuple(box)
 
 
-def _some_idle(size: int, lines: int) -> Iterator[int]:
-    """Boxes of equal size, of which there are so many that few of the lines have none in the last step."""
+def _some_idle(size: int, lines: int, *, has_tail: bool) -> Iterator[int]:
+    """Boxes of equal size, of which there are so many that few of the lines have none in the last step, or that it has the tail."""
     for chunk in (chunk for chunk in range(1, size // 2 + 1) if size % chunk == 0):
         number = size // chunk
         steps = -(-number // lines)
-        if number % lines and steps <= MOST_IDLE_STEPS and number >= LEAST_BUSY * steps * lines:
+        is_for_tail = has_tail and (number + 1) % lines == 0
+        if number % lines and (steps <= MOST_IDLE_STEPS or is_for_tail) and number >= LEAST_BUSY * steps * lines:
             yield chunk
 
 

@@ -12,21 +12,27 @@ Their tiles load and send columns for others, and take part in meetings: so all 
 what they had in the step before, or what a tile of another mesh row has.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
-from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.dialects.made import constant_index, if_op, of_two, yield_op
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.indexing import Expr
 from hlo2tx8.indexing.simplify import range_of
 from hlo2tx8.lower.dma.join_tails import only_branch
 from hlo2tx8.lower.dma.mesh import COLUMN, ROW, TileIndex
-from hlo2tx8.lower.dma.slices import constant_of, instructions_in, turns_of
+from hlo2tx8.lower.dma.slices import buffers_of, constant_of, instructions_in, turns_of
+
+HAS_COLUMNS = "has_columns"
+"""Of a comparison: whether a tile has columns in a step."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,8 @@ def take_idle_rows_along(loop: scf.ForOp, index: TileIndex) -> None:
     if None in moves:
         return
     idle = _idle(branch, rows)
+    if rows.along is COLUMN and isinstance(branch.cond.owner, Operation):
+        branch.cond.owner.attributes[HAS_COLUMNS] = UnitAttr()
     for op, distance in zip(loads, moves, strict=True):
         if distance:
             _move_back(op, idle, distance)
@@ -71,6 +79,32 @@ def take_idle_rows_along(loop: scf.ForOp, index: TileIndex) -> None:
     Rewriter.erase_op(block.last_op or branch)
     Rewriter.inline_block(block, InsertPoint.before(branch))
     Rewriter.erase_op(branch)
+
+
+def skip_products(loop: scf.ForOp, condition: SSAValue, products: Sequence[Instruction], *, is_in_step: bool) -> None:
+    """Makes a loop's products of columns only where a condition says that there are any.
+
+    What is made of them `is_in_step`: it is left out too, as it would read what has not been written. Else it is only stored, and
+    that only where there is something.
+    """
+    found, ops = list(products), list(instructions_in(loop))
+    made, before = {buffer for op in found for buffer in roots_of(op, is_write=True)}, 0
+    while is_in_step and before < len(found):
+        before = len(found)
+        for op in ops:
+            if op not in found and made & (roots_of(op, is_write=False) | roots_of(op, is_write=True)):
+                found.append(op)
+                made |= roots_of(op, is_write=True)
+    for op in found:
+        inside = Block()
+        _insert_before(if_op(condition, [], Region(inside)), op)
+        op.detach()
+        inside.add_ops([op, yield_op()])
+
+
+def roots_of(op: Instruction, *, is_write: bool) -> set[SSAValue]:
+    """The buffers that an instruction reads, or writes."""
+    return {spm.root_buffer(buffer) for buffer in buffers_of(op, is_write)}
 
 
 def _rows(branch: scf.IfOp, counter: Expr, index: TileIndex) -> _Rows | None:

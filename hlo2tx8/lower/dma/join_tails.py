@@ -14,6 +14,7 @@ scf.for %step { scf.if %last {          ⟶     gemm(%a', %b')
 } }
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
 from hlo2tx8.device.isa import Instruction
@@ -131,8 +132,24 @@ class _Joining:
     def put(self, ops: Sequence[Operation], point: InsertPoint, condition: SSAValue) -> None:
         """Clones operations: instructions into a branch, what they depend on in front of it, and nothing that is there already."""
         builder, inside, known = Builder(point), Block(), self.known(point, {})
+        groups, waiting = _moved_together(ops), dict[SSAValue, list[Operation]]()
         for op in ops:
             if isinstance(op, scf.YieldOp):
+                continue
+            if isinstance(op, TdmaGatherScatter) and (alloc := _root_written(op)) in groups:
+                waiting.setdefault(alloc, []).append(op)
+                if op is not groups[alloc][-1]:
+                    continue
+                first = known.get(self.key_of_moves(groups[alloc], self.mapping))
+                if first is None:
+                    for move in waiting[alloc]:
+                        inside.add_op(cloned(move, self.mapping))
+                    continue
+                copy, own = self.mapping[alloc], _root_written(first)
+                assert isinstance(copy.owner, spm.AllocOp)
+                copy.replace_all_uses_with(own)
+                Rewriter.erase_op(copy.owner)
+                self.mapping[alloc] = own
                 continue
             twin = known.get(self.key(op, self.mapping))
             if twin is not None and isinstance(op, SHARED):
@@ -167,13 +184,24 @@ class _Joining:
                 break
             if (key := self.key(op, first)) is not None:
                 first.update(zip(op.results, found.setdefault(key, op).results, strict=True))
+        before = list(itertools.takewhile(lambda op: op is not end, block.ops))
+        for moves in _moved_together(before).values():
+            found[self.key_of_moves(moves, first)] = moves[0]
         return found
+
+    def key_of_moves(self, moves: Sequence[TdmaGatherScatter], mapping: dict[SSAValue, SSAValue]) -> object:
+        """What moves make of a buffer of their own."""
+        return tuple((_offset_written(op, mapping), *self.values_of(op, mapping)) for op in moves)
+
+    def values_of(self, op: Instruction, mapping: dict[SSAValue, SSAValue]) -> list[object]:
+        """All that an instruction does, but where to."""
+        values = {name: mapping.get(v, v) if isinstance(v, SSAValue) else v for name, v in op.values().items() if name != "dst"}
+        return [op.name, op.code, *values.items()]
 
     def key(self, op: Operation, mapping: dict[SSAValue, SSAValue]) -> object:
         """What an operation computes, or a transfer writes to a buffer of its own; None if two such may not be one."""
         if isinstance(op, SHARED) and _own_buffer(op) is not None:
-            values = {name: mapping.get(v, v) if isinstance(v, SSAValue) else v for name, v in op.values().items() if name != "dst"}
-            return op.name, op.code, *values.items()
+            return tuple(self.values_of(op, mapping))
         if op.regions or not op.results or not is_side_effect_free(op):
             return None
         return op.name, *sorted(op.properties.items()), *(mapping.get(value, value) for value in op.operands)
@@ -190,6 +218,31 @@ def _own_buffer(op: Operation) -> spm.AllocOp | None:
         if all(user is op or dst not in map(spm.root_buffer, buffers_of(user, is_write=True)) for user in _users(dst))
         else None
     )
+
+
+def _moved_together(ops: Sequence[Operation]) -> dict[SSAValue, list[TdmaGatherScatter]]:
+    """The moves, among operations, of buffers that several of them write, and nothing else does."""
+    found: dict[SSAValue, list[TdmaGatherScatter]] = {}
+    for op in ops:
+        if isinstance(op, TdmaGatherScatter) and isinstance(_root_written(op).owner, spm.AllocOp):
+            found.setdefault(_root_written(op), []).append(op)
+    writers = {
+        alloc: [op for op in _users(alloc) if alloc in map(spm.root_buffer, buffers_of(op, is_write=True))] for alloc in found
+    }
+    return {alloc: moves for alloc, moves in found.items() if len(writers[alloc]) == len(moves) > 1}
+
+
+def _root_written(op: Operation) -> SSAValue:
+    """The buffer that an instruction writes."""
+    assert isinstance(op, Instruction)
+    return spm.root_buffer(buffers_of(op, is_write=True)[0])
+
+
+def _offset_written(op: TdmaGatherScatter, mapping: dict[SSAValue, SSAValue]) -> object:
+    """Where in its buffer a move writes."""
+    dst = op.field("dst")
+    owner = dst.owner if isinstance(dst, SSAValue) else None
+    return mapping.get(owner.bytes, owner.bytes) if isinstance(owner, spm.OffsetOp) else 0
 
 
 def _users(buffer: SSAValue) -> Iterator[Instruction]:

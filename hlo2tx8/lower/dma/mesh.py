@@ -179,16 +179,24 @@ class Sender:
 
     @staticmethod
     def emit(
-        step: StepBuilder, mesh: Mesh, tile: SSAValue, along: Along, *, in_halves: bool = False, is_split: bool = False
+        step: StepBuilder,
+        mesh: Mesh,
+        tile: SSAValue,
+        along: Along,
+        *,
+        in_halves: bool = False,
+        is_split: bool = False,
+        number: int = 0,
     ) -> "Sender":
-        """Computes them once. Of halves that are split no tile has one of both sides."""
+        """Computes them once. Of halves that are split no tile has one of both sides. What is loaded whole for a mesh column is
+        loaded by its tiles in turn, by `number`."""
         rows, columns = mesh.rows, mesh.columns
         row = quotient(step, tile, columns)
         column = remainder(step, tile, columns)
         if along is Along.ROW:
             line, source, place = row, remainder(step, row, columns), column
         else:
-            line, source, place = column, remainder(step, step.value(step.add(column, rows // 2)), rows), row
+            line, source, place = column, remainder(step, step.value(step.add(column, rows // 2 + number)), rows), row
         others = others_in_line(step, mesh, tile, along, line)
         if is_split:
             half = (columns if along is Along.ROW else rows) // 2

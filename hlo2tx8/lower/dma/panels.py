@@ -24,6 +24,7 @@ from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
 from hlo2tx8.indexing import Const, Dim, Interval, simplify_expr
 from hlo2tx8.lower.box_levels import Size
+from hlo2tx8.lower.dma.idle_rows import HAS_COLUMNS
 from hlo2tx8.lower.dma.join_tails import TAIL
 from hlo2tx8.lower.dma.mesh import COLUMN, ROW, Along, TileIndex
 from hlo2tx8.lower.dma.slices import buffers_of, constant_of, turns_of
@@ -63,7 +64,7 @@ class Load:
     """A load that all tiles of a line make alike, into a buffer of its own; `moved` is what each tile makes of it for the engine,
     `branch` what it is inside of if it is the tail's. Where the vector engine makes of it what is multiplied, by the operations
     `split`, `moved` is that; `widened`: the instructions by which each tile makes of it what is multiplied, and the loads of what
-    they read besides."""
+    they read besides. `condition`: whether tiles have it in a step at all, if some have the tail instead."""
 
     op: Rdma
     alloc: spm.AllocOp
@@ -72,6 +73,7 @@ class Load:
     moved: tuple[spm.AllocOp, ...] = ()
     split: tuple[Instruction, ...] = ()
     widened: tuple[Instruction, ...] = ()
+    condition: SSAValue | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -174,8 +176,20 @@ def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
         first, gemms = first + turns, []
     if not sites or any(not _is_plain(site) or site.loads.keys() != sites[0].loads.keys() for site in sites):
         return None
+    if PanelSide.TAIL in sites[0].loads:
+        sites = [_with_condition(site, _has_columns(loop)) for site in sites]
     alike = {side: _steps_alike([site.loads[side].op for site in sites], loop, num_steps, index) for side in sites[0].loads}
     return Panels(loop, num_steps, first, tuple(sites), _kinds(sites, index), alike)
+
+
+def _has_columns(loop: scf.ForOp) -> SSAValue | None:
+    """What says whether a tile has columns in a step, if not all have."""
+    return next((op.results[0] for op in loop.body.block.ops if HAS_COLUMNS in op.attributes), None)
+
+
+def _with_condition(site: Site, condition: SSAValue | None) -> Site:
+    columns = replace(site.loads[PanelSide.COLUMNS], condition=condition)
+    return replace(site, loads=site.loads | {PanelSide.COLUMNS: columns})
 
 
 def _columns_in(loads: Sequence[Load]) -> list[Load]:

@@ -131,7 +131,7 @@ class ShareLoadsPass(ModulePass):
             for early in weights:
                 early.bring(next((its.behind_loads for its in shared if its.loop is early.carrier.loop), None))
             for sharing in shared:
-                _finish(sharing.plan, chip, kept)
+                _finish(sharing, chip, kept)
             if not shared or ((kept or brought) and len(shared) < len(panels)):
                 raise EngineOrderError("E3208", "no three panels of what tiles load alike fit the scratchpad")
             for meeting in needless:
@@ -163,8 +163,9 @@ def _with_early_weights(weights: list[Weights], plan: Planner) -> tuple[list[Wei
     return (weights, beside) if has_room else ([], plan)
 
 
-def _finish(plan: LoopPlan, chip: Chip, kept: Sequence[ResultBuffer]) -> None:
+def _finish(shared: SharedLoop, chip: Chip, kept: Sequence[ResultBuffer]) -> None:
     """Rewrites what follows the last products of a loop's steps, as it is planned, of which some is `kept` by tiles."""
+    plan = shared.plan
     if plan.hands_over:
         hand_over(plan.panels, plan.sets, plan.hands_over)
     elif plan.in_place:
@@ -172,6 +173,7 @@ def _finish(plan: LoopPlan, chip: Chip, kept: Sequence[ResultBuffer]) -> None:
     elif plan.sets:
         staying = {own.kept.slot for own in kept if not own.kept.is_read_by_others}
         finish(plan.panels, plan.sets, num_kept(plan.panels, plan.sets[0], min(plan.slots.values()), chip, staying))
+    shared.skip_idle()
 
 
 def _meeting_before(loop: scf.ForOp) -> xla.SyncTilesOp:

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from math import prod
 
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import UnitAttr
@@ -9,15 +10,18 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa import Engine
+from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.device.isa.dte import DteMulticast
+from hlo2tx8.device.isa.forms import CtInstruction
 from hlo2tx8.device.isa.kc_control import KcBarrier, KcWait
 from hlo2tx8.device.isa.lsu import TdmaGatherScatter, TdmaMemset
+from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.nested import cloned, nested_ops
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.branches import below, branch, enter, leave
+from hlo2tx8.lower.dma.idle_rows import roots_of, skip_products
 from hlo2tx8.lower.dma.insert_waits import ORDERED, QUEUES
 from hlo2tx8.lower.dma.mesh import Along, Mesh, Sender, quotient, remainder
 from hlo2tx8.lower.dma.panels import LEVELS, Load, PanelSide, Site
@@ -34,7 +38,7 @@ from hlo2tx8.lower.dma.sharing_plan import (
     temporaries_of,
     temporary_sizes,
 )
-from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, drop_unused, is_inside
+from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, drop_unused, instructions_in, is_inside
 from hlo2tx8.lower.dma.split_halves import split_halves
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
@@ -45,7 +49,7 @@ class SharedLoop:
     """The rewriting of one step loop."""
 
     def __init__(self, plan: LoopPlan, before: LoopPlan | None, mesh: Mesh, tile: SSAValue, rates: Rates) -> None:
-        self.plan, self.panels, self.owner = plan, plan.panels, plan.owner
+        self.plan, self.panels, self.owner, self.rates = plan, plan.panels, plan.owner, rates
         self.is_early = plan.is_early and before is not None
         self.follows_at_once = before is not None and bool(before.hands_over)
         panels, num_slots = plan.panels, plan.slots
@@ -53,6 +57,9 @@ class SharedLoop:
         self.resident = stay[0] if stay else []
         self.loop = panels.loop
         self.total = panels.num_steps * panels.num_panels
+        is_in_step = panels.num_steps == 1 or not any(columns.epilogue.has_arithmetic for columns in plan.sets)
+        self.skips_idle = is_in_step and not plan.hands_over
+        """Is nothing made of a step's products during the next one's, on tiles that have columns in only one of them?"""
         start = self.at(Builder(InsertPoint.before(self.loop)))
         self.halves = halves_of(plan, self.resident, rates)
         self.split_halves = split_halves(panels, rates)
@@ -61,6 +68,9 @@ class SharedLoop:
         self.senders = {
             along: Sender.emit(first, mesh, tile, along, in_halves=along in halved, is_split=is_split) for along in Along
         }
+        self.tail_sender = self.senders[Along.COLUMN]
+        if PanelSide.TAIL in panels.sides and self.tail_sender.half is None:  # one tile would send it behind the columns
+            self.tail_sender = Sender.emit(start, mesh, tile, Along.COLUMN, number=1)
         self.behind_loads: Operation | None = None
         """Where nothing is loaded any more, if all panels are sent at once."""
         self.split_sides = [side for side in panels.sides if panels.is_split(side)]
@@ -101,7 +111,8 @@ class SharedLoop:
             panel = step.value(number)
             self.meet(step, panel)
             if self.split_sides:
-                behind = self.at(Builder(InsertPoint.after(site.gemms[-1])))
+                first = InsertPoint.before(site.gemms[0])
+                behind = self.at(Builder(first if self.is_split_first(site) else InsertPoint.after(site.gemms[-1])))
                 with below(behind, behind.value(behind.add(panel, 2)), self.total) as later:
                     self.split(behind, later)
             turns.append((site, step, panel))
@@ -120,6 +131,36 @@ class SharedLoop:
         for loop in (self.loop, *(site.loop for site in self.panels.sites if site.loop is not None)):
             loop.attributes[PIPELINED] = UnitAttr()
         drop_unused(self.loop)
+
+    def is_split_first(self, site: Site) -> bool:
+        """Is what the vector engine makes of a panel issued before the products, those of the tail apart? The queue of the matrix
+        engine has no room for both, so the kernel core would wait. Not if the products take longer than that."""
+        loads = [site.loads[side] for side in (PanelSide.ROWS, PanelSide.COLUMNS) if side in site.loads]
+        depth, sizes = site.gemms[-1].field("depth"), [load.size_bytes // load.op.fmt.bytes for load in loads]
+        if PanelSide.TAIL not in site.loads or not isinstance(depth, int) or len(loads) < 2:
+            return False
+        products = len(site.gemms) * prod(sizes) / depth / self.rates.products
+        made = max(len(load.split) * loaded_bytes(self.panels, load.side, self.split_halves) for load in loads) / self.rates.vector
+        return made > products
+
+    def sender(self, side: PanelSide) -> Sender:
+        """Who loads a side for its line."""
+        return self.tail_sender if side is PanelSide.TAIL else self.senders[side.along]
+
+    def skip_idle(self) -> None:
+        """Leaves out the products of columns on tiles that have the tail instead."""
+        condition = self.panels.sites[0].loads[PanelSide.COLUMNS].condition
+        if condition is not None and self.skips_idle:
+            ops = self.made_of_columns()
+            skip_products(self.loop, condition, ops, is_in_step=self.panels.num_steps == 1 or not self.plan.sets)
+
+    def made_of_columns(self) -> list[Instruction]:
+        """The products of columns, and what each tile moves or widens for them; not what makes parts before they are sent."""
+        read, kinds = {part for key, part in self.moved.items() if key[0] is PanelSide.COLUMNS}, (NeGemm, TdmaGatherScatter)
+        if not self.panels.is_split(PanelSide.COLUMNS):
+            read, kinds = {*read, self.slots[PanelSide.COLUMNS]}, (*kinds, CtInstruction)
+        found = [op for op in instructions_in(self.loop) if isinstance(op, kinds) and read & roots_of(op, is_write=False)]
+        return [op for op in found if not self.split_sides or self.probed not in roots_of(op, is_write=True)]
 
     @property
     def columns(self) -> list[PanelSide]:
@@ -238,7 +279,7 @@ class SharedLoop:
                 self.clone(step, [load.op], mapping)
                 continue
             self.clone(step, [value.owner for value in load.op.operands if isinstance(value.owner, Operation)], mapping)
-            half = self.senders[side.along].half
+            half = self.sender(side).half
             assert half is not None
             if load in self.split_halves:
                 with self.if_something(step, load, half, mapping):
@@ -259,7 +300,7 @@ class SharedLoop:
                         self.clone(step, list(load.split), mapping)
                         step.insert(probe(self.probed, mapping[buffers_of(load.split[-1], is_write=True)[0]]))
                         continue
-                    half, own = self.senders[side.along].half, self.split_halves[load]
+                    half, own = self.sender(side).half, self.split_halves[load]
                     assert half is not None
                     self.clone_sizes(step, load, mapping)
                     with self.if_something(step, load, half, mapping):
@@ -299,7 +340,7 @@ class SharedLoop:
             slot, parts = self.places(step, panel, side)
             with self.if_sender(step, side, panel), self.if_new(step, side, panel):
                 for load, mapping in self.loads_of(step, panel, side):
-                    op, sender = load.op, self.senders[side.along]
+                    op, sender = load.op, self.sender(side)
                     sizes = self.clone_sizes(step, load, mapping)
                     count: Size = 1
                     ahead: Size = 0
@@ -344,9 +385,10 @@ class SharedLoop:
             if site.loop is not None:
                 mapping[site.loop.body.block.args[0]] = step.value(step.subtract(place, site.first))
             load = site.loads[side]
-            if load.branch is not None:
-                self.clone(step, [load.branch.cond.owner], mapping)
-                enter(step, mapping.get(load.branch.cond, load.branch.cond))
+            condition = load.branch.cond if load.branch is not None else load.condition if self.skips_idle else None
+            if condition is not None:
+                self.clone(step, [condition.owner], mapping)
+                enter(step, mapping.get(condition, condition))
             yield load, mapping
             leave(step, outer)
 
@@ -381,7 +423,7 @@ class SharedLoop:
         if self.owner is not None and side is PanelSide.ROWS:
             distance = self.owner.distance(step, panel, self.panels.sites[0].loads[side].op)
         else:
-            distance = self.senders[side.along].distance
+            distance = self.sender(side).distance
         branch(step, distance, "slt", 1)
         yield
         leave(step, outer)
