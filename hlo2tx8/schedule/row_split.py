@@ -15,11 +15,14 @@ from hlo2tx8.partitioner.computation import SubgraphFunction
 from hlo2tx8.partitioner.iteration_space import iteration_space
 from hlo2tx8.partitioner.row_space import RowSpace
 from hlo2tx8.schedule.accesses import SPM_SHARE, AccessAnalysis, TensorAccess
-from hlo2tx8.schedule.work_split import MIN_CHUNK_ELEMENTS, WorkSplit, choose_box, split_work
+from hlo2tx8.schedule.work_split import MIN_CHUNK_ELEMENTS, MIN_STEP_ELEMENTS, WorkSplit, choose_box, split_work
 
 MORE_OF_ODD = 4
 """Times as many elements that a step has of rows that are no whole vector units: each of them moves by itself between its lanes
 and the units that are reduced, which takes less of a step of more rows."""
+
+LEAST_OF_ODD_BYTES = 8192
+"""That such a step has at least."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,9 @@ def split_rows(space: RowSpace, function: SubgraphFunction, accesses: AccessAnal
     inner, is_split = [dim for dim in outer if dim > joined[-1]], any(joined[0] < dim < joined[-1] for dim in outer)
     fits = int(SPM_SHARE * target.rates.spm_bytes / accesses.bytes_per_element(function, prod(space.shape)))
     wanted = target.step_elements or accesses.step_elements(function)
-    if not target.step_elements and space.width % MIN_CHUNK_ELEMENTS:
+    is_odd = not target.step_elements and space.width % MIN_CHUNK_ELEMENTS != 0
+    least_step = LEAST_OF_ODD_BYTES // numpy_dtype(element).itemsize if is_odd else MIN_STEP_ELEMENTS
+    if is_odd:
         wanted = max(wanted, min(MORE_OF_ODD * wanted, fits))
     least = space.width
     if inner:
@@ -62,7 +67,7 @@ def split_rows(space: RowSpace, function: SubgraphFunction, accesses: AccessAnal
     most = max(wanted, least) // space.width
     if cut:
         alone = accesses.alone_in_rows(function, prod(space.shape))
-        sizes = choose_box([found.shape[dim] for dim in cut], most, target.rates.tiles, space.width, alone)
+        sizes = choose_box([found.shape[dim] for dim in cut], most, target.rates.tiles, space.width, alone, least_step)
         for dim, size in zip(cut, sizes, strict=True):
             box[dim] = 1 if inner and dim not in inner else size  # joined lanes do not lie between others
         if inner:

@@ -120,24 +120,26 @@ class WorkSplit:
             raise LevelError("E1006", f"work split {self.iteration} is no bijection onto {list(self.shape)}")
 
 
-def choose_box(shape: Sequence[int], step_elements: int, num_tiles: int, work: int = 1, alone: int = 0) -> tuple[int, ...]:
+def choose_box(
+    shape: Sequence[int], step_elements: int, num_tiles: int, work: int = 1, alone: int = 0, least_step: int = MIN_STEP_ELEMENTS
+) -> tuple[int, ...]:
     """Elements of one step along each dimension, a contiguous run of the row-major space: about `step_elements` at most, that give
     every tile work, in steps that overlap.
 
-    `work`: elements that are read for each; up to `alone` of them are one tile's.
+    `work`: elements that are read for each; up to `alone` of them are one tile's. Steps that overlap have `least_step` of them.
     """
     limit = step_elements or DEFAULT_STEP_ELEMENTS
     if prod(shape) * work <= alone and prod(shape) <= limit:
         return tuple(shape)
     least = max(1, MIN_CHUNK_ELEMENTS // work)
-    overlapping = overlapping_elements(shape, num_tiles, work)
+    overlapping = overlapping_elements(shape, num_tiles, work, least_step)
     return _contiguous_box(shape, limit, overlapping, num_tiles, least)
 
 
-def overlapping_elements(shape: Sequence[int], num_tiles: int, work: int = 1) -> int:
+def overlapping_elements(shape: Sequence[int], num_tiles: int, work: int = 1, least_step: int = MIN_STEP_ELEMENTS) -> int:
     """Elements of a step such that a tile has several of them, which overlap, if they stay large enough."""
     share = max(-(-prod(shape) // num_tiles), MIN_CHUNK_ELEMENTS // work, 1)
-    return min(share, max(share // OVERLAPPING_STEPS, MIN_STEP_ELEMENTS // work, 1))
+    return min(share, max(share // OVERLAPPING_STEPS, least_step // work, 1))
 
 
 def _contiguous_box(shape: Sequence[int], limit: int, overlapping: int, num_tiles: int, least: int) -> tuple[int, ...]:
@@ -168,6 +170,11 @@ def _contiguous_box(shape: Sequence[int], limit: int, overlapping: int, num_tile
         elif least == 1 and -(-size // (chunk * num_tiles)) * chunk > MOST_UNEVEN * share:
             near = (*range(chunk, min(limit, chunk * 3 // 2) + 1), *range(chunk - 1, chunk // 2, -1))
             chunk = next((n for n in near if share % n == 0), chunk)
+    elif prod(shape[:dim]) == 1 and inner == least == 1:
+        share = -(-size // num_tiles)
+        if -(-share // chunk) * chunk > MOST_UNEVEN * share:
+            taken = {n: -(-share // n) * n for n in range(chunk, min(limit, chunk * 3 // 2) + 1)}
+            chunk = max((n for n, own in taken.items() if own <= MOST_UNEVEN * min(taken.values())), default=chunk)
     return (*(1 for _ in shape[:dim]), chunk, *shape[dim + 1 :])
 
 

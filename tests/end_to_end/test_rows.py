@@ -60,6 +60,10 @@ def causal(x: Array) -> Array:
     return jax.nn.softmax(jnp.where(jnp.tril(jnp.ones(x.shape[-2:], bool)), x, -1e9))
 
 
+def centered(x: Array) -> Array:
+    return x - x.astype(np.float32).mean(-1, keepdims=True).astype(x.dtype)
+
+
 CASES = {
     "inner": Case(jax.nn.softmax, ((37, 129),)),
     "whole chunks, ragged rows": Case(jax.nn.softmax, ((130, 256),)),
@@ -68,6 +72,7 @@ CASES = {
     "around": Case(batch_norm, ((4, 6, 35), (6,))),
     "two dimensions": Case(partial(jax.nn.softmax, axis=(0, 2)), ((5, 33, 7),)),
     "bf16": Case(jax.nn.softmax, ((64, 256),), dtype=ml_dtypes.bfloat16),
+    "odd rows of 16 bits added up in 32": Case(centered, ((37, 163),), dtype=ml_dtypes.bfloat16),
     "f16 layer norm": Case(layer_norm, ((64, 100), (100,), (100,)), dtype=np.float16),
     "layer norm": Case(layer_norm, ((50, 64), (64,), (64,))),
     "outputs per row": Case(statistics, ((50, 64),)),

@@ -13,6 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa.base import Instruction
+from hlo2tx8.device.isa.ct_move import CtConvert
 from hlo2tx8.device.isa.ct_reduce import MOST_POINTS, MOST_REDUCED, CtReduceMax, CtReduceMin, CtReduceSum, ReduceDim
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.lower.box_levels import BoxLevel, Size
@@ -98,12 +99,18 @@ def ct_reduction(block: Block, fmt: Format) -> type[Instruction] | None:
     return CT_REDUCTIONS.get(hlo_name(first)) if joins_both else None
 
 
-def reduce_rows(step: StepBuilder, kind: type[Instruction], source: SSAValue, width: int, fmt: Format) -> SSAValue:
-    """[rows, width] to [rows]."""
+def reduce_rows(
+    step: StepBuilder, kind: type[Instruction], source: SSAValue, width: int, fmt: Format, *, is_read_once: bool = False
+) -> SSAValue:
+    """[rows, width] to [rows]; `is_read_once`: nothing else reads them."""
     rows = step.count()
     channels = min(width & -width, UNIT)
     if channels < PADDED:
-        source, channels = _to_blocks(step, source, width, fmt), width
+        widened = _widened_by(source) if is_read_once and width > UNIT else None
+        if widened is not None:
+            source, channels = _widened_in_blocks(step, widened, width), width
+        else:
+            source, channels = _to_blocks(step, source, width, fmt), width
     elif (points := width // channels) > 1:
         partial = step.alloc(fmt, step.num_lanes * channels)
         step.insert(_ct(kind, fmt, partial, source, ReduceDim.W, rows, points, channels, step))
@@ -147,6 +154,35 @@ def _to_blocks(step: StepBuilder, source: SSAValue, width: int, fmt: Format) -> 
     if rest:
         start = step.at(blocks, step(rows, whole * UNIT * fmt.bytes))
         step.move(start, step.at(source, whole * UNIT * fmt.bytes), [BoxLevel(rows, (width, tail)), BoxLevel(rest, (1, 1))], fmt)
+    return blocks
+
+
+def _widened_by(vector: SSAValue) -> CtConvert | None:
+    """The conversion from 16 bits that a vector is, if nothing else reads it so far."""
+    uses = [use.operation for use in vector.uses]
+    return uses[0] if len(uses) == 1 and isinstance(uses[0], CtConvert) and uses[0].fmt.bytes > uses[0].fmt2.bytes == 2 else None
+
+
+def _widened_in_blocks(step: StepBuilder, op: CtConvert, width: int) -> SSAValue:
+    """What a conversion makes of [rows, width], in channel blocks, in its place: TDMA moves half as much before it.
+
+    What is left over behind whole blocks is moved with as much in front of it as its block is wider, so that all that is converted
+    has been written.
+    """
+    rows, (whole, rest), source = step.count(), divmod(width, UNIT), op.field("src")
+    assert isinstance(source, SSAValue)
+    tail = UNIT if rest > UNIT // 2 else max(PADDED, 1 << max(rest - 1, 0).bit_length())
+    ahead, size = tail - rest, step.num_lanes * (whole * UNIT + tail)
+    narrow, blocks = step.alloc(op.fmt2, size), step.alloc(op.fmt, size)
+    start = step.at(narrow, step(step.add(step(rows, whole * UNIT), -ahead), op.fmt2.bytes))
+    first = step.at(source, (whole * UNIT - ahead) * op.fmt2.bytes)
+    step.move(start, first, [BoxLevel(rows, (width, tail)), BoxLevel(tail, (1, 1))], op.fmt2)
+    levels = [BoxLevel(whole, (UNIT, step(rows, UNIT))), BoxLevel(rows, (width, UNIT)), BoxLevel(UNIT, (1, 1))]
+    step.move(narrow, source, levels, op.fmt2)
+    count = step.add(step(rows, whole * UNIT + tail), -ahead)
+    step.insert(CtConvert.make(fmt=op.fmt, fmt2=op.fmt2, dst=blocks, src=narrow, n=count, origin=step.origin))
+    op.detach()
+    op.erase()
     return blocks
 
 

@@ -95,7 +95,8 @@ def select_reduce_lanes(s: Selector, rows: Selector, op: vec.VecReduceLanesOp) -
     elif lanes == 1:
         joined = [*elements]
     elif kind is not None and is_inner and lanes <= MOST_REDUCED and step.num_lanes <= MOST_POINTS:
-        joined = [reduce_rows(step, kind, elements[0], lanes, formats[0])]
+        is_read_once = op.elements[0].has_one_use()
+        joined = [reduce_rows(step, kind, elements[0], lanes, formats[0], is_read_once=is_read_once)]
         if _is_neutral(kind, rows.vector(op.init[0])):
             return joined
     else:
