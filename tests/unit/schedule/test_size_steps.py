@@ -79,13 +79,34 @@ func.func @main(%x: {whole}) -> {whole} {{
 }}"""
 
 
+def layer_norm(columns: int) -> str:
+    """Less its mean, which is added up in f32."""
+    whole, wide, row = (f"tensor<2048x{columns}xbf16>", f"tensor<2048x{columns}xf32>", "tensor<2048xf32>")
+    return f"""
+func.func @main(%x: {whole}) -> {whole} {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %w = stablehlo.convert %x : ({whole}) -> {wide}
+  %s = stablehlo.reduce(%w init: %zero) applies stablehlo.add across dimensions = [1] : ({wide}, tensor<f32>) -> {row}
+  %n = stablehlo.constant dense<{columns}.0> : {row}
+  %m = stablehlo.divide %s, %n : {row}
+  %c = stablehlo.convert %m : ({row}) -> tensor<2048xbf16>
+  %b = stablehlo.broadcast_in_dim %c, dims = [0] : (tensor<2048xbf16>) -> {whole}
+  %r = stablehlo.subtract %x, %b : {whole}
+  return %r : {whole}
+}}"""
+
+
 NEIGHBOURS = {
     "softmax": (softmax, 4096, 4097, 1.02),
     "convolution with a column more": (convolution, 256, 257, 1.16),
     "convolution with a column less": (convolution, 256, 255, 1.5),
     "integers": (partial(product, element="i8", rows=1024), 256, 257, 1.05),
     "batches": (partial(product, element="bf16", batch="16x"), 256, 257, 1.08),
-    "f32 in parts": (partial(product, element="f32", precision="HIGHEST"), 256, 255, 1.65),
+    "f32 in parts": (partial(product, element="f32", precision="HIGHEST"), 256, 255, 1.12),
+    "few blocks of columns and a column less": (partial(product, element="bf16"), 256, 255, 1.09),
+    "few blocks of columns and a column more": (partial(product, element="f32"), 256, 257, 1.08),
+    "a tail instead of columns": (partial(product, element="i8"), 512, 511, 1.05),
+    "rows whose width is odd": (layer_norm, 512, 511, 1.11),
 }
 
 
