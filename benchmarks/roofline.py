@@ -250,6 +250,30 @@ def of_image(w: jax.Array, g: jax.Array, size: int, stride: int) -> jax.Array:
     return jax.vjp(lambda x: convolution(x, w, stride), image)[1](g)[0]
 
 
+def rotated_halves(x: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
+    """A rotary position embedding."""
+    a, b = jnp.split(x, 2, -1)
+    return jnp.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+def rotated_neighbours(x: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
+    """The same of numbers that lie beside each other."""
+    a, b = x[..., 0::2], x[..., 1::2]
+    return jnp.stack([a * cos - b * sin, a * sin + b * cos], -1).reshape(x.shape)
+
+
+def in_f32(function: Callable[..., jax.Array], *operands: jax.Array) -> jax.Array:
+    return function(*(operand.astype(F32) for operand in operands)).astype(operands[0].dtype)
+
+
+def rotations() -> Iterator[Workload]:
+    """Rotary position embeddings of 16 heads, computed in bf16 and in f32."""
+    operands = (array(1024, 16, 128, dtype=BF16), *(array(1024, 1, 64, dtype=BF16),) * 2)
+    for name, function in (("halves", rotated_halves), ("neighbours", rotated_neighbours)):
+        yield Workload(f"rotation of {name} bf16", function, operands)
+        yield Workload(f"rotation of {name} bf16 in f32", partial(in_f32, function), operands)
+
+
 def orders() -> Iterator[Workload]:
     """Dimensions in another order: channels first, transposed convolutions and gradients of images, elements by turns."""
     for size, channels in ((56, 64), (28, 128), (14, 256), (7, 512)):
@@ -273,6 +297,8 @@ def orders() -> Iterator[Workload]:
     matrix = array(1024, 1024, dtype=jnp.complex64)
     yield Workload("complex product [1024,1024]", lambda x, y: x * y, (matrix, matrix))
     yield Workload("complex slice [1024,1024]", lambda x: x[3:500, 7:], (matrix,))
+    yield Workload("stack of three of the same f32", lambda x: jnp.stack([x, -x, x + 1], -1), (array(1024, 1024),))
+    yield from rotations()
     yield Workload("power of columns f32 [4096,1024]", lambda x, c: x + c**3.3, (array(4096, 1024), array(1024)))
 
 

@@ -25,6 +25,7 @@ from hlo2tx8.hlo.lookup import attributes_of, has_spec
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.ir import i64_attr
 from hlo2tx8.partitioner.instruction import is_elementwise, shape_of, tensor_type
+from hlo2tx8.schedule.concatenate_parts import MAX_CONCATENATE_OPERANDS
 
 MOST_LOOKED_AT = 64
 """Values that parts are made of, for each."""
@@ -57,7 +58,7 @@ def _interleave(op: Operation, line_bytes: int) -> None:
         return
     if not all(is_row_major(tensor_type(value)) for value in (*op.operands, result)):
         return
-    if run == 1 and _made_of_the_same(op.operands):
+    if run == 1 and len(op.operands) <= MAX_CONCATENATE_OPERANDS and _made_of_the_same(op.operands):
         return
     e, count = Expansion(op), len(op.operands)
     parts = [e.emit("reshape", [value], e.like(value, (1, outer, run))) for value in op.operands]

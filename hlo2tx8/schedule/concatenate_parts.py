@@ -13,7 +13,7 @@ from math import prod
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from hlo2tx8.indexing import Dim, Expr, IndexingMap, Variable, linearize
+from hlo2tx8.indexing import Dim, Expr, IndexingMap, Interval, Variable, linearize
 from hlo2tx8.partitioner.computation import SubgraphFunction
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
 from hlo2tx8.partitioner.iteration_space import TensorAccess, iteration_space
@@ -106,8 +106,8 @@ def _from_first(places: Sequence[IndexingMap]) -> tuple[IndexingMap, ...]:
 
 def _are_by_turns(function: SubgraphFunction, places: Sequence[IndexingMap]) -> bool:
     """Do elements of each part lie between those of another?"""
-    steps = linearize(places[0].results, shape_of(function.roots[0])).affine_terms()[1]
-    return min(steps.values(), default=1) > 1
+    terms = linearize(places[0].results, shape_of(function.roots[0])).affine_terms()[1].items()
+    return min((step for term, step in terms if places[0].bounds(term) != Interval(0, 0)), default=1) > 1
 
 
 def _read_the_same(function: SubgraphFunction, accesses: AccessAnalysis, places: Sequence[IndexingMap]) -> bool:
