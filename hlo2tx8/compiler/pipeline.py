@@ -84,6 +84,7 @@ from hlo2tx8.passes.fold_windows import FoldWindowsPass
 from hlo2tx8.passes.hoist_invariants import HoistInvariantsPass
 from hlo2tx8.passes.hoist_sliced_products import HoistSlicedProductsPass
 from hlo2tx8.passes.inline_calls import InlineCallsPass
+from hlo2tx8.passes.integers_in_floats import IntegersInFloatsPass
 from hlo2tx8.passes.interleave_parts import InterleavePartsPass
 from hlo2tx8.passes.join_parts_last import JoinPartsLastPass
 from hlo2tx8.passes.join_updates import JoinUpdatesPass
@@ -102,10 +103,12 @@ from hlo2tx8.passes.scale_behind_products import ScaleBehindProductsPass
 from hlo2tx8.passes.simplify_combiners import SimplifyCombinersPass
 from hlo2tx8.passes.simplify_control import SimplifyControlPass
 from hlo2tx8.passes.simplify_hlo import SimplifyHloPass
+from hlo2tx8.passes.split_packed_products import SplitPackedProductsPass
 from hlo2tx8.passes.split_projections import SplitProjectionsPass
 from hlo2tx8.passes.split_reductions import SplitReductionsPass
 from hlo2tx8.passes.split_statistics import SplitStatisticsPass
 from hlo2tx8.passes.sum_behind_loops import SumBehindLoopsPass
+from hlo2tx8.passes.turn_factors import TurnFactorsPass
 from hlo2tx8.passes.widen_narrow_types import WidenNarrowTypesPass
 
 
@@ -174,6 +177,8 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(ExpandComplexPass(), after=Level.HLO),
     Stage(DropUnitDimensionsPass(), after=Level.HLO, is_optional=True),
     Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),
+    Stage(SplitPackedProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
+    Stage(IntegersInFloatsPass(), after=Level.HLO, is_optional=True),
     Stage(KeepGroupsApartPass(), after=Level.HLO, is_optional=True),
     Stage(OrderScoresPass(), after=Level.HLO, is_optional=True),
     Stage(ReadBeforeArithmeticPass(), after=Level.HLO, is_optional=True),
@@ -183,6 +188,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(OffsetBehindScalePass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(ScaleBeforeProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(ScaleBehindProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
+    Stage(TurnFactorsPass(), after=Level.HLO, is_optional=True),
     Stage(RemakeScoresPass(), after=Level.HLO, is_optional=True),
     Stage(DivideBehindProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(SplitStatisticsPass(), after=Level.HLO, is_optional=True, reassociates=True),

@@ -35,6 +35,13 @@ CT_BITS: Mapping[str, type[Instruction]] = {
 }
 """On packed bools, and so on any bits: for truths that the vector engine wrote itself."""
 
+CT_BITS_OF_UNITS: Mapping[str, type[Instruction]] = {
+    "and": ct_logic.CtBitsAndUnit,
+    "or": ct_logic.CtBitsOrUnit,
+    "xor": ct_logic.CtBitsXorUnit,
+}
+"""The same with bits that are repeated."""
+
 WITHOUT_CT = (
     "atan2",
     "cbrt",

@@ -30,6 +30,7 @@ from hlo2tx8.indexing import Dim, Expr, IndexingMap
 from hlo2tx8.partitioner.computation import PartitionedComputation, Scope, SubgraphFunction
 from hlo2tx8.partitioner.contraction import Contraction
 from hlo2tx8.partitioner.instruction import is_inlined_constant, is_view, kind_of, tensor_type
+from hlo2tx8.partitioner.made_from import have_same_source
 from hlo2tx8.partitioner.reduction_paths import is_empty_loop, is_reduction, loop_counters, num_loop_operands
 from hlo2tx8.schedule.reduction_blocks import Blocks
 from hlo2tx8.schedule.row_split import JoinedLanes
@@ -105,25 +106,27 @@ class _ElementEmitter:
                 self.values[result] = value
 
     def _dots_like(self, op: Operation, scope: Scope) -> list[Operation]:
-        """The dots of a scope that the matrix engine computes as it does this one, from the same rows; none if it does not."""
+        """The dots of a scope that the matrix engine computes as it does this one, from the same rows or from columns made of the
+        same bytes; none if it does not."""
         contraction = self.blocks.get(op)
         if not isinstance(contraction, Contraction) or is_empty_loop(op):
             return []
-        rows = contraction.rows
-        place = self.partitioned.operand_places[op, rows][0]
+        rows, places = contraction.rows, self.partitioned.operand_places
+        others = [other for other in self.of_scope[id(scope)] if self.blocks.get(other) == contraction]
         return [
             other
-            for other in self.of_scope[id(scope)]
-            if self.blocks.get(other) == contraction
-            and other.operands[rows] is op.operands[rows]
-            and self.partitioned.operand_places[other, rows][0] == place
+            for other in others
+            if (other.operands[rows] is op.operands[rows] and places[other, rows][0] == places[op, rows][0])
+            or (have_same_source(op, other, 1 - rows) and places[other, 1 - rows][0] == places[op, 1 - rows][0])
         ]
 
     def _contractions(self, dots: Sequence[Operation], block: Block) -> list[SSAValue]:
-        """The results of dots with the same rows."""
+        """The results of dots with the same rows. What was read before is a vector of the result, no element of their operands."""
         contraction = self.blocks[dots[0]]
         assert isinstance(contraction, Contraction)
+        before, self.reads = self.reads, {}
         sums = ContractionLoop(dots, contraction, self._elements).emit(block)
+        self.reads = before
         return [value for op, own in zip(dots, sums, strict=True) for value in Accumulation(op).finish([own], block)]
 
     def _instruction(self, op: Operation, scope: Scope, block: Block) -> SSAValue:

@@ -42,7 +42,7 @@ from hlo2tx8.partitioner.contraction import (
     why_not_on_engine,
 )
 from hlo2tx8.partitioner.instruction import kind_of, shape_of, tensor_type
-from hlo2tx8.partitioner.made_from import MadeFrom, made_from
+from hlo2tx8.partitioner.made_from import MadeFrom, have_same_source, made_from
 from hlo2tx8.partitioner.reduction_paths import loop_counters
 from hlo2tx8.schedule.accesses import AccessAnalysis
 from hlo2tx8.schedule.contraction_split import (
@@ -76,6 +76,8 @@ PARTED_COPIES = 8
 """The same of f32 that is multiplied in parts."""
 LEAST_PARTS = 8
 """In which an epilogue goes over a result, as far as it is estimated; two of what is read or written are kept at once."""
+MOST_SHARED = 4
+"""Products of different rows, whose columns are made of the same bytes, that tiles share what they read for."""
 MOST_ALIVE = 4
 """Vectors of an epilogue that are alive at once, as far as it is estimated."""
 
@@ -233,7 +235,8 @@ def _with_tail(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> list[_PartOfLo
 def _is_shareable(loop: DotLoop, partitioned: PartitionedComputation, target: Target) -> bool:
     """May tiles share what the loop's dots read, which have the same rows?"""
     is_parted = max(map(num_parts, loop.rows)) > 1
-    return not target.step_elements and _have_same_rows(loop, partitioned) and (not is_parted or len(loop.rows) == 1)
+    share = _have_same_rows(loop, partitioned) or (_are_of_same_bytes(loop) and len(loop.rows) <= MOST_SHARED)
+    return not target.step_elements and share and (not is_parted or len(loop.rows) == 1)
 
 
 def _candidates(match: GemmMatch, parts: Sequence[_PartOfLoop], *, is_rough: bool = False) -> Iterator[Candidate[Match]]:
@@ -294,6 +297,12 @@ def _have_same_rows(loop: DotLoop, partitioned: PartitionedComputation) -> bool:
     return all(own == read[0] for own in read)
 
 
+def _are_of_same_bytes(loop: DotLoop) -> bool:
+    """Are the columns of all dots of a loop made of the same bytes?"""
+    first, *others = loop.rows
+    return all(have_same_source(first, other, 1 - loop.rows[first]) for other in others)
+
+
 def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedComputation, target: Target) -> ContractionWork:
     """What a step of the function's loop costs."""
     dots, rates = list(loop.rows), target.rates
@@ -313,7 +322,9 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     products = max(1, (rates.int8_products if operand == 1 else rates.products) // (passes * len(dots)))
     depth = max(loop_counters(op)[block_counter(op, loop)].hi + 1 for op in dots)
     loops = prod(counter.hi + 1 for counter in loop_counters(dots[0])) // (depth * prod(line.taps for line in loop.lines))
-    sharing = len(dots) if _have_same_rows(loop, partitioned) else 1
+    rows = loop.rows[dots[0]]
+    have_same_rows, are_of_same_bytes = _have_same_rows(loop, partitioned), len(dots) > 1 and _are_of_same_bytes(loop)
+    sharing = len(dots) if have_same_rows or are_of_same_bytes else 1
     copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots) // sharing
     passed = sum(cycles_per_element(op, rates) for op in around)
     moved, rows_stay, has_rows = results + beside, False, False
@@ -330,21 +341,19 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
         of_result = sum(_width_bytes(tensor_type(op.results[0]).element_type) for op in dots)
         kept_once = 4 * len(dots) + of_result + ceil(of_parts / LEAST_PARTS)
     parts = max(map(num_parts, dots))
-    is_cut = is_cut and parts == 1
     more = loop.keeps_weights, sharing, parts, parts == EXACT_PARTS
-    epilogue = len(around), passed, target.meeting, kept_once, is_cut
-    rows = loop.rows[dots[0]]
+    epilogue = len(around), passed, target.meeting, kept_once, is_cut and parts == 1
     sides = made[0][rows], made[0][1 - rows]
     in_memory = [_width_bytes(tensor_type(own.source).element_type) for own in sides]
-    read_bytes = (in_memory[0], in_memory[1]) if of_operands else None
-    made_passes = sides[0].passes, sides[1].passes
+    read_bytes, made_passes = (in_memory[0], in_memory[1]) if of_operands else None, (sides[0].passes, sides[1].passes)
     given = depth, operand, kept, moved, products, copies, loop.lines
     work = ContractionWork(*given, *forms, *epilogue, *more, rows_stay, has_rows=has_rows, loops=loops, read_bytes=read_bytes)
+    work = replace(work, row_operands=1 if have_same_rows else sharing, are_of_same_bytes=are_of_same_bytes)
     if target.stays.operands and is_dot(dots[0]) and loops == 1 and parts != EXACT_PARTS:
         places = rows, 1 - rows
         may_stay = [all(parameter_of(dot.operands[place]) in target.stays.operands for dot in dots) for place in places]
-        work = replace(work, may_stay=(may_stay[0], may_stay[1]), stay_bytes=target.stays.kept_bytes)
-        work = replace(work, turns_around=target.stays.turns)
+        kept_bytes, turns_around = target.stays.kept_bytes, target.stays.turns
+        work = replace(work, may_stay=(may_stay[0], may_stay[1]), stay_bytes=kept_bytes, turns_around=turns_around)
     return replace(work, made_passes=made_passes, run=_run(dots[0], made[0]))
 
 

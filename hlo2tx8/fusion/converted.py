@@ -11,7 +11,7 @@ memory as they are sent.
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.device.rates import block_width
 from hlo2tx8.fusion.candidate import CandidateUse
@@ -19,11 +19,11 @@ from hlo2tx8.fusion.views import READ_AT, SLICE, keeps_order, shows_elements
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.partitioner.contraction import added_dimensions, is_dot, why_not_on_engine
-from hlo2tx8.partitioner.instruction import shape_of, tensor_type
-from hlo2tx8.partitioner.made_from import MadeFrom, made_from
+from hlo2tx8.partitioner.instruction import CONSTANTS, is_splat_constant, shape_of, tensor_type
+from hlo2tx8.partitioner.made_from import MadeFrom, have_same_source, made_from
 from hlo2tx8.schedule.costs import Costs, is_in_vectors, size_bytes
 
-LEAST_RUN = 32
+LEAST_RUN = 16
 """Products that an instruction adds up at least."""
 MOVED = 2
 """Times that what is converted would be written and read."""
@@ -69,9 +69,21 @@ def is_read_by_product(op: Operation, found: Sequence[CandidateUse]) -> bool:
     return use.operation in found[0].candidate.members and is_dot(use.operation) and is_in_memory(part.operands[0])
 
 
+def are_of_same_bytes(dot: Operation, other: Operation) -> bool:
+    """Do two products make their columns of different parts of the same bytes, which one loop loads once?"""
+    if any(a.type != b.type for a, b in zip(dot.operands, other.operands, strict=True)) or dot.properties != other.properties:
+        return False
+    both = [(converted_operands(own), own) for own in (dot, other)]
+    return any(
+        all(own.operands[number] in found for found, own in both) and have_same_source(dot, other, number) for number in (0, 1)
+    )
+
+
 def are_converted_alike(dot: Operation, other: Operation) -> bool:
     """May two products read the same rows in one loop, as far as they convert what they load? What is narrowed is so before tiles
     send it to each other, for one product; what is widened is so by each tile."""
+    if are_of_same_bytes(dot, other):
+        return True
     types: list[list[Attribute]] = []
     for op in (dot, other):
         converted = converted_operands(op)
@@ -98,7 +110,10 @@ def converted_operands(dot: Operation) -> list[SSAValue]:
         if (made := made_from(value)).source is not value
         and value.has_one_use()
         and (not _narrows(value) or (MOVED + 1) * size_bytes(value) > moved)
-        and (made.is_conversion or (size_bytes(made.source) < size_bytes(value) and _has_whole_runs(dot, number, made)))
+        and (
+            made.is_conversion
+            or (size_bytes(made.source) / len(list(made.source.uses)) < size_bytes(value) and _has_whole_runs(dot, number, made))
+        )
         and is_in_vectors(value)
         and is_in_memory(made.source)
     ]
@@ -112,7 +127,7 @@ def _has_whole_runs(dot: Operation, number: int, made: MadeFrom) -> bool:
 
 
 def is_in_memory(value: SSAValue) -> bool:
-    """Is a tensor there when the block begins, maybe in another shape?"""
+    """Is a tensor there when the block begins, as a parameter or a constant, maybe in another shape?"""
     while isinstance(owner := value.owner, Operation) and (keeps_order(owner) or shows_elements(owner)):
         value = owner.operands[0]
-    return isinstance(value, BlockArgument)
+    return isinstance(value.owner, Block) or (value.owner.name in CONSTANTS and not is_splat_constant(value.owner))

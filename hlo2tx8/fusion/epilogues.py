@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation
 
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.candidate import CandidateUse, FusionCandidate
-from hlo2tx8.fusion.converted import is_in_memory
+from hlo2tx8.fusion.converted import are_of_same_bytes, is_in_memory
 from hlo2tx8.fusion.views import SLICE, keeps_order
 from hlo2tx8.hlo import Kind
 from hlo2tx8.hlo.lookup import operand_indexing
@@ -24,6 +24,7 @@ from hlo2tx8.indexing import IndexingMap
 from hlo2tx8.partitioner.contraction import is_contraction, is_dot, roles_of, why_not_on_engine
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_free, is_view, kind_of, shape_of, tensor_type
 from hlo2tx8.partitioner.iteration_space import TensorAccess, iteration_space
+from hlo2tx8.partitioner.made_from import made_from
 from hlo2tx8.partitioner.moves import is_move
 from hlo2tx8.partitioner.reduction_paths import loop_operand_map, num_loop_operands, ranges_after
 from hlo2tx8.schedule.contraction_split import BLOCK
@@ -65,18 +66,30 @@ def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) 
     candidate = use.candidate
     if not candidate.is_loop or use.scope is not None:
         return "read at another index"
-    is_in_place = all(_is_made_in_place(member, candidate) for member in candidate.members)
+    beside = _of_same_bytes(contraction, candidate)
+    is_in_place = all(member in beside or _is_made_in_place(member, candidate) for member in candidate.members)
     if candidate.rows is not None or not is_in_place:
         return "its reader is no arithmetic on its elements"
     is_at_index = use.map is None and not candidate.accesses and candidate.has_index_of(op.results[0])
     if not is_at_index and (why := _why_not_stored(op, use)):
         return why
     passes = sum(costs.compute(member) for member in candidate.members if kind_of(member) in ARITHMETIC)
-    is_large = isinstance(op, FusionOp) or prod(shape_of(op.results[0])) >= LEAST_SHARE * costs.rates.tiles
+    is_large = bool(beside) or isinstance(op, FusionOp) or prod(shape_of(op.results[0])) >= LEAST_SHARE * costs.rates.tiles
     saved, lost = costs.saved(op, 1, 1), 0.0 if is_large else passes * (costs.rates.tiles / LEAST_TILES - 1)
     if lost > saved:
         return f"few tiles would make the epilogue: costs {lost:.0f} cycles, saves {saved:.0f}"
     return ""
+
+
+def _of_same_bytes(dot: Operation, candidate: FusionCandidate) -> set[Operation]:
+    """The products that a candidate has, or reads, of other parts of the same bytes, and what makes their columns."""
+    found = set[Operation]()
+    read = [value.owner for member in candidate.members for value in member.operands]
+    for other in (*candidate.members, *(own for own in read if isinstance(own, Operation))):
+        if other is not dot and is_dot(dot) and is_dot(other) and are_of_same_bytes(dot, other):
+            made = [made_from(value) for value in other.operands]
+            found |= {other, *(op for own in made for op in (*own.steps, *own.others))}
+    return found
 
 
 def ends_product(op: Operation, costs: Costs, *, may_convolve: bool = False) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, FusionCandidate
-from hlo2tx8.fusion.converted import are_converted_alike
+from hlo2tx8.fusion.converted import are_converted_alike, are_of_same_bytes
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.notes import Decision, What
 from hlo2tx8.partitioner.contraction import is_dot, why_not_on_engine
@@ -70,5 +70,6 @@ def _fit_together(op: Operation, candidate: FusionCandidate, other: FusionCandid
 
 def _cycles(dots: Sequence[Operation], costs: Costs) -> float:
     """What a kernel takes that reads the rows once: DDR, or the matrix engine."""
-    moved = [dots[0].operands[0], *(value for dot in dots for value in (dot.operands[1], dot.results[0]))]
+    columns = dots[:1] if all(are_of_same_bytes(dots[0], dot) for dot in dots) else dots
+    moved = [dots[0].operands[0], *(dot.operands[1] for dot in columns), *(dot.results[0] for dot in dots)]
     return max(sum(map(costs.transfer, moved)), sum(map(costs.products, dots))) + costs.rates.kernel

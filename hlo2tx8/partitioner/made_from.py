@@ -25,7 +25,7 @@ ARITHMETIC = tuple(f"stablehlo.{name}" for name in ("add", "subtract", "multiply
 MOVES = ("hlo.to_bits", "stablehlo.bitcast_convert")
 """What gives the same bits another type."""
 BITS = tuple(f"stablehlo.{name}" for name in ("and", "or", "xor"))
-INTEGER_BITS, FLOAT_BITS = (8, 16), (16, 32)
+INTEGER_BITS, FLOAT_BITS = (8, 16, 32), (16, 32)
 """Of what the vector engine converts."""
 
 
@@ -40,7 +40,7 @@ class MadeFrom:
     @property
     def is_conversion(self) -> bool:
         """Is the value the source in another type, and no more than that?"""
-        return len(self.steps) == 1
+        return len(self.steps) == 1 and self.steps[0].name not in BITS
 
     @property
     def passes(self) -> float:
@@ -71,9 +71,15 @@ def made_from(value: SSAValue) -> MadeFrom:
         steps += ops
         others += more
         readers = 1 + (len(ops) > 1)
-        if ops[-1].name in (CONVERT, *MOVES):
+        if ops[-1].name in (CONVERT, *MOVES, *BITS):
             source, end = value, (len(steps), len(others))
     return MadeFrom(source, tuple(steps[: end[0]]), tuple(others[: end[1]]))
+
+
+def have_same_source(dot: Operation, other: Operation, number: int) -> bool:
+    """Is an operand of two products made of the same bytes, of different parts of them?"""
+    made, also = made_from(dot.operands[number]), made_from(other.operands[number])
+    return bool(made.steps) and bool(also.steps) and made.source is also.source
 
 
 def _step(value: SSAValue) -> tuple[Sequence[Operation], SSAValue, Sequence[Operation]] | None:

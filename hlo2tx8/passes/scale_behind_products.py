@@ -12,23 +12,29 @@ weights, which were rounded, are the numbers that they were quantized to. Factor
 `Options(reassociate=False)` leaves the pass out, and every rounding stays where the module has it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType, f32
+from xdsl.dialects.builtin import Float16Type, ModuleOp, TensorType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.builders.rewrite_named import ops_named
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.vector_instructions import unconverted
+from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of, places_in_result
 from hlo2tx8.hlo.types import DType, bit_width, is_float, is_integer, numpy_dtype
 from hlo2tx8.notes import add_notes
+from hlo2tx8.partitioner.equal_ops import erase_unread
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
+from hlo2tx8.passes.integers.exact_floats import exact_number, in_type
 
 _SINGLE: DType = np.dtype(np.float32)
 EXACT_BITS = 8
@@ -47,9 +53,15 @@ class ScaleBehindProductsPass(ModulePass):
         notes: list[str] = []
         for dot in ops_named(op, ("stablehlo.dot_general",)):
             for side in (0, 1):
+                if (halved := _halved(dot.operands[side])) is not None and is_float(_dtype(dot.results[0])):
+                    dot = _halve_behind(dot, halved)
+                    notes.append("dot_general: reassociated, a power of two by which bits of bytes are multiplied comes behind it")
                 if (weights := _QuantizedWeights.of(dot, side)) is not None and (where := weights.multiply_apart()):
                     notes.append(f"dot_general multiplies weights as they were quantized: reassociated, their factors {where}")
                     break
+        if notes:
+            for function in defined_functions(op):
+                erase_unread(function.body.block)
         if self.explain:
             add_notes(op, notes)
 
@@ -63,6 +75,8 @@ class _QuantizedWeights:
     numbers: SSAValue
     factors: SSAValue
     dimensions: tuple[int, ...]
+    made: Callable[[Expansion], SSAValue] | None = None
+    """Makes the numbers in the type in which they are multiplied, if they are differences of integers."""
 
     @staticmethod
     def of(dot: Operation, side: int) -> "_QuantizedWeights | None":
@@ -78,11 +92,12 @@ class _QuantizedWeights:
             broadcast = spread.owner
             if not isinstance(broadcast, Operation) or broadcast.name != "stablehlo.broadcast_in_dim" or not wide.has_one_use():
                 continue
+            made, dims = None, tuple(attributes_of(broadcast)["broadcast_dimensions"])
             if not _is_exact(numbers := unconverted(wide), value):
-                continue
-            return _QuantizedWeights(
-                dot, side, numbers, broadcast.operands[0], tuple(attributes_of(broadcast)["broadcast_dimensions"])
-            )
+                made = in_type(wide, tensor_type(value).element_type) if _is_of_bytes(wide) else None
+                if made is None:
+                    continue
+            return _QuantizedWeights(dot, side, numbers, broadcast.operands[0], dims, made)
         return None
 
     def multiply_apart(self) -> str:
@@ -108,7 +123,8 @@ class _QuantizedWeights:
     def _product(self, e: Expansion, other: SSAValue, type_: TensorType[Attribute]) -> SSAValue:
         """That of the numbers and the other operand."""
         operands = [other, other]
-        operands[self.side] = e.converted(self.numbers, tensor_type(self.dot.operands[self.side]).element_type)
+        element = tensor_type(self.dot.operands[self.side]).element_type
+        operands[self.side] = self.made(e) if self.made else e.converted(self.numbers, element)
         return e.same(self.dot, operands, type_)
 
     def _spread(self, e: Expansion, type_: TensorType[Attribute], places: dict[int, int]) -> SSAValue:
@@ -118,6 +134,42 @@ class _QuantizedWeights:
         order = sorted(range(len(kept)), key=lambda number: places[kept[number][1]])
         dims = [places[kept[number][1]] for number in order]
         return e.emit("broadcast_in_dim", [e.transpose(factors, order)], type_, broadcast_dimensions=int_array(dims))
+
+
+def _halved(value: SSAValue) -> Operation | None:
+    """The product with a power of two that weights made of bytes are, times other factors, maybe in another shape. Not of f16,
+    whose range they may leave without it."""
+    if isinstance(tensor_type(value).element_type, Float16Type):
+        return None
+    while isinstance(op := value.owner, Operation) and value.has_one_use():
+        if op.name == "stablehlo.multiply":
+            scalar = scalar_of(op.operands[1])
+            if scalar is not None:
+                return op if np.frexp(float(scalar))[0] == 0.5 and _is_of_bytes(op.operands[0]) else None
+        elif op.name != "stablehlo.reshape":
+            return None
+        value = op.operands[0]
+    return None
+
+
+def _is_of_bytes(value: SSAValue) -> bool:
+    """Is it an integer, or the difference of two?"""
+    number = exact_number(value, _dtype(value))
+    return number is not None and number.build is not None
+
+
+def _halve_behind(dot: Operation, halved: Operation) -> Operation:
+    """Multiplies a product by what its weights are multiplied by; sums of f32 are as exact, if none is too large or too small."""
+    e, type_ = Expansion(dot), tensor_type(dot.results[0])
+    factor = scalar_of(halved.operands[1])
+    assert factor is not None
+    Rewriter.replace_op(halved, [], [halved.operands[0]])
+    result = TensorType(f32, type_.get_shape())
+    product = e.same(dot, dot.operands, result)
+    e.replace(e.converted(e.emit("multiply", [product, e.splat(float(factor), result)], result), type_.element_type))
+    new = product.owner
+    assert isinstance(new, Operation)
+    return new
 
 
 def _dtype(value: SSAValue) -> DType:

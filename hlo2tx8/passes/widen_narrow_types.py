@@ -30,6 +30,8 @@ from hlo2tx8.passes.formats.narrow_floats import float_to_single, from_bits, sin
 _OWN = ("hlo.to_bits", "hlo.from_bits", "stablehlo.select")
 _ON_BITS = tuple(f"stablehlo.{name}" for name in ("shift_right_logical", "popcnt", "count_leading_zeros"))
 """Ops on signed integers that see the bits in front of them as zeros."""
+_ARITHMETIC = tuple(f"stablehlo.{name}" for name in ("add", "subtract", "multiply", "divide", "dot_general", "convolution"))
+_MOVES = tuple(f"stablehlo.{name}" for name in ("reshape", "transpose", "broadcast_in_dim"))
 _SAME_WHEN_WIDE = tuple(f"stablehlo.{name}" for name in ("add", "multiply", "and", "or", "xor", "maximum", "minimum"))
 """Combiners that may stay in the wider type until all is combined."""
 
@@ -175,7 +177,8 @@ def _convert(op: Operation) -> None:
     if source == target:
         e.replace(op.operands[0])
         return
-    if isinstance(target, BFloat16Type | Float16Type) and (half := as_half(e, op.operands[0])) is not None:
+    is_for_sums = isinstance(target, Float32Type) and _is_computed_with(op.results[0])
+    if (is_for_sums or isinstance(target, BFloat16Type | Float16Type)) and (half := as_half(e, op.operands[0])) is not None:
         e.replace(e.converted(half, target))
         return
     if (
@@ -196,6 +199,14 @@ def _convert(op: Operation) -> None:
     if own != wide:
         value = e.emit("convert", [value], TensorType(wide, as_tensor(value.type).get_shape()))
     _replace(e, [value])
+
+
+def _is_computed_with(value: SSAValue) -> bool:
+    """Is a value only multiplied and added up, so that the sign of a NaN is lost anyway?"""
+    users = [use.operation for use in value.uses]
+    return bool(users) and all(
+        user.name in _ARITHMETIC or (user.name in _MOVES and _is_computed_with(user.results[0])) for user in users
+    )
 
 
 def _as_float(e: Expansion, value: SSAValue, target: Attribute) -> SSAValue:

@@ -59,7 +59,8 @@ class ContractionWork:
     a result in sets of columns.
     `meeting`: cycles that it takes to meet the tiles of other work.
     `keeps_weights`: a convolution is a product per element of its windows, on weights as they are in memory.
-    `column_operands`: so many operands are multiplied by the same rows.
+    `column_operands`: so many operands are multiplied by the same rows, or by others, of which there are `row_operands`; they are
+    made of the same bytes, if `are_of_same_bytes`.
     `parts`: of a factor, which are multiplied apart; then each block of products is added to the sums by a vector instruction if
     `is_added_apart`.
     `rows_stay`: tiles of the mesh have made the rows, and send them, or sums of what they multiply themselves (`in_ring`).
@@ -99,11 +100,14 @@ class ContractionWork:
     may_stay: tuple[bool, bool] = (False, False)
     stay_bytes: int = 0
     turns_around: int = 1
+    row_operands: int = 1
+    are_of_same_bytes: bool = False
 
     @property
-    def in_memory(self) -> tuple[int, int]:
-        """Bytes in memory of an element of rows and of one of columns."""
-        return self.read_bytes or (self.operand_bytes, self.operand_bytes)
+    def in_memory(self) -> tuple[float, float]:
+        """Bytes in memory of an element of rows and of one of columns, its part of those that others are made of too."""
+        rows, columns = self.read_bytes or (self.operand_bytes, self.operand_bytes)
+        return rows, columns / self.column_operands if self.are_of_same_bytes else columns
 
     @property
     def is_converted(self) -> tuple[bool, bool]:
@@ -133,7 +137,7 @@ class ContractionWork:
         return self.loops * -(-self.depth // depth)
 
     @property
-    def sent_bytes(self) -> tuple[int, int]:
+    def sent_bytes(self) -> tuple[float, float]:
         """Of an element of rows and of columns as tiles share it: itself, or its parts, the first of them also without
         infinities."""
         if self.parts > 1:
@@ -327,7 +331,7 @@ def alike_bytes(part: ContractionPart, box: Sequence[int], depth: int, work: Con
     is_cut = any(own != "row" and step < size for own, step, size in zip(roles, box, shape, strict=True))
     if is_cut or depth < work.depth or work.loops > MOST_PEELED or work.is_per_channel or work.is_backward:
         return 0
-    return loaded(part, box, work)[1] * work.products * work.in_memory[1]
+    return int(loaded(part, box, work)[1] * work.products * work.in_memory[1])
 
 
 def sides_that_stay(
@@ -345,7 +349,7 @@ def _alike_beside(part: ContractionPart, box: Sequence[int], stay: tuple[bool, b
     shape, roles = inner_shape(part)
     side = stay.index(False) if any(stay) and not all(stay) else -1
     is_cut = any(own != ("column", "row")[side] and n < size for own, n, size in zip(roles, box, shape, strict=True))
-    return 0 if side < 0 or is_cut else loaded(part, box, work)[side] * work.depth * work.in_memory[side]
+    return 0 if side < 0 or is_cut else int(loaded(part, box, work)[side] * work.depth * work.in_memory[side])
 
 
 def is_even(part: ContractionPart, box: Sequence[int]) -> bool:
@@ -468,7 +472,7 @@ def sides_of(part: ContractionPart, box: Sequence[int]) -> tuple[int, int]:
 def loaded(part: ContractionPart, box: Sequence[int], work: ContractionWork) -> tuple[int, int]:
     """Elements of rows and of columns that are loaded for each product of an element of a window."""
     rows, columns = sides_of(part, box)
-    columns *= work.column_operands
+    rows, columns = rows * work.row_operands, columns * work.column_operands
     for line in work.lines:
         rows = rows // box[line.row] * line.extent(box[line.row])
         columns *= line.taps
@@ -482,7 +486,7 @@ def buffered(part: ContractionPart, box: Sequence[int], work: ContractionWork) -
     of_rows, of_columns = (
         work.operand_bytes + own * is_other for own, is_other in zip(work.in_memory, work.is_converted, strict=True)
     )
-    return rows * of_rows, columns * of_columns
+    return int(rows * of_rows), int(columns * of_columns)
 
 
 def conversion_cycles(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:

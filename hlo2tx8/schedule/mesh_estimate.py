@@ -60,7 +60,7 @@ def panel_bytes(part: ContractionPart, work: ContractionWork, box: Sequence[int]
 
 def read_bytes(sides: Sequence[int], work: ContractionWork) -> list[int]:
     """Bytes in memory of panels of so many bytes as they are multiplied."""
-    return [size * own // work.operand_bytes for size, own in zip(sides, work.in_memory, strict=True)]
+    return [int(size * own / work.operand_bytes) for size, own in zip(sides, work.in_memory, strict=True)]
 
 
 def is_in_sets(part: ContractionPart, work: ContractionWork, box: Sequence[int]) -> bool:

@@ -356,7 +356,7 @@ def _deep(
         if work.parts > 1:
             kept += rows * columns * SUM_BYTES
             kept += (SPLIT_LOADS * sum(sides) + work.split_buffers * max(sides)) // num_splitting(work, rates)
-            panel_of_all, most_slots, sharing = sum(sides) * work.sent_bytes[0] // work.operand_bytes, SPLIT_SLOTS, ()
+            panel_of_all, most_slots, sharing = sum(sides) * int(work.sent_bytes[0]) // work.operand_bytes, SPLIT_SLOTS, ()
         if turns * num_steps_of(part, rates, box) < 2:
             continue
         found: list[Blocking] = []

@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.device.isa import Engine, Instruction
+from hlo2tx8.device.isa.ct_logic import CtBitsUnit
 from hlo2tx8.device.isa.ct_move import CtConvert
 from hlo2tx8.device.isa.forms import CtVS, CtVuV, CtVuVLoop, CtVV
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
@@ -30,7 +31,7 @@ from hlo2tx8.lower.dma.mesh import COLUMN, ROW, Along, TileIndex
 from hlo2tx8.lower.dma.slices import buffers_of, constant_of, turns_of
 
 LEVELS = ("count", "n1", "n2", "n3")
-MOVES = (TdmaGatherScatter, CtConvert, CtVV, CtVS, CtVuV, CtVuVLoop)
+MOVES = (TdmaGatherScatter, CtConvert, CtVV, CtVS, CtVuV, CtVuVLoop, CtBitsUnit)
 """By which tiles make of what is loaded what is multiplied."""
 HAS_ROWS = "has_rows"
 """Of a loop whose rows all tiles of a mesh row have (`gather-rows`)."""
@@ -39,24 +40,29 @@ RING = "is_ring"
 
 
 class PanelSide(Enum):
-    """What of a panel is loaded apart: rows, columns, the columns of further products of the same rows, or those of the product's
-    tail, which the tiles of one line have."""
+    """What of a panel is loaded apart: rows, columns, the columns of further products of the same rows, the rows of further ones
+    of the same columns, or the columns of the product's tail, which the tiles of one line have."""
 
     ROWS = "rows"
     COLUMNS = "columns"
     SECOND = "columns of the second product"
     THIRD = "columns of the third product"
     FOURTH = "columns of the fourth product"
+    SECOND_ROWS = "rows of the second product"
+    THIRD_ROWS = "rows of the third product"
+    FOURTH_ROWS = "rows of the fourth product"
     TAIL = "tail"
 
     @property
     def along(self) -> Along:
         """The line of tiles that have it in common."""
-        return Along.ROW if self is PanelSide.ROWS else Along.COLUMN
+        return Along.ROW if self in ROWS_OF_PRODUCTS else Along.COLUMN
 
 
 COLUMNS_OF_PRODUCTS = (PanelSide.COLUMNS, PanelSide.SECOND, PanelSide.THIRD, PanelSide.FOURTH)
 """Of products with the same rows."""
+ROWS_OF_PRODUCTS = (PanelSide.ROWS, PanelSide.SECOND_ROWS, PanelSide.THIRD_ROWS, PanelSide.FOURTH_ROWS)
+"""Of products whose columns are made of the same loads."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +151,7 @@ def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
     sites: list[Site] = []
     pending: list[Load] = []
     gemms: list[NeGemm] = []
-    first, num_products = 0, 1
+    first, num_products, num_gemms = 0, 1, 1
     for op in loop.body.block.ops:
         inner: scf.ForOp | None = None
         if isinstance(op, scf.ForOp):
@@ -154,7 +160,7 @@ def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
                 continue
             index.add_counter(op.body.block.args[0], turns)
             found, inner = _multiplied(list(_loads(op.body.block, index)), op.body.block), op
-            num_products = len(_columns_in(found))
+            num_products, num_gemms = len(_columns_in(found)), len(gemms)
         elif isinstance(op, Rdma):
             load = _load(op, index)
             pending += [load] if load else []
@@ -164,7 +170,7 @@ def find_panels(loop: scf.ForOp, index: TileIndex) -> Panels | None:
             continue
         elif isinstance(op, NeGemm) and pending:
             gemms.append(op)
-            if len(_columns_in(pending)) < num_products:
+            if len(_columns_in(pending)) < num_products or (num_products == 1 and len(gemms) < num_gemms):
                 continue
             turns, found, pending = 1, _multiplied(pending, loop.body.block), []
         else:
@@ -199,8 +205,10 @@ def _columns_in(loads: Sequence[Load]) -> list[Load]:
 
 def _by_side(loads: Sequence[Load], num_gemms: int) -> dict[PanelSide, Load] | None:
     """The loads of a panel by what they are, columns in the order of their products; None if there are others."""
-    columns = _columns_in(loads)
+    columns, rows = _columns_in(loads), [load for load in loads if load.side is PanelSide.ROWS]
     numbers = dict(zip(columns, COLUMNS_OF_PRODUCTS, strict=False))
+    if len(rows) > 1 and len(columns) == 1 and num_gemms == len(rows):
+        numbers |= dict(zip(rows, ROWS_OF_PRODUCTS, strict=False))
     sides = {(side := numbers.get(load, load.side)): replace(load, side=side) for load in loads}
     is_one = len(columns) == 1 or (PanelSide.TAIL not in sides and num_gemms == len(columns) <= len(COLUMNS_OF_PRODUCTS))
     return sides if is_one and len(sides) == len(loads) and PanelSide.COLUMNS in sides else None
@@ -319,10 +327,10 @@ def _of_tail(load: Load, branch: scf.IfOp, block: Block) -> Load:
 
 def _is_move(op: Instruction) -> bool:
     """Does each tile do it itself? Elements of which the vector engine makes wider ones are sent sooner as they are; so is what it
-    does with those where they are."""
+    does with those where they are, and of what it takes bits before."""
     if isinstance(op, CtConvert):
         return op.fmt.bytes > op.fmt2.bytes
-    return isinstance(op, TdmaGatherScatter) or _roots_of(op, is_write=True) == [_moved_by(op)]
+    return isinstance(op, TdmaGatherScatter | CtBitsUnit) or _roots_of(op, is_write=True) == [_moved_by(op)]
 
 
 def _moved_by(op: Instruction) -> SSAValue:

@@ -11,7 +11,7 @@ from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import ct_activation, ct_arith, ct_move, kc_function, kc_move, kc_vector
 from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.forms import BITS, CtInstruction
-from hlo2tx8.dialects.vector_instructions import CT_BITS, ct_unary, is_rounded_exponential, rounds_to_tf32
+from hlo2tx8.dialects.vector_instructions import CT_BITS, CT_BITS_OF_UNITS, ct_unary, is_rounded_exponential, rounds_to_tf32
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.element_format import Operand, PerChannel, Splat, Vector
 from hlo2tx8.lower.select.instruction_tables import (
@@ -29,6 +29,10 @@ from hlo2tx8.lower.select.instruction_tables import (
 from hlo2tx8.lower.select.selector import Selector
 
 ONE = 0x3F800000  # FP32
+UNIT_BITS = 64
+"""Of a unit of packed bits."""
+BITS_OF_SIDES = (Format.INT8, Format.UINT8, Format.INT32, Format.UINT32)
+"""Of what the matrix engine multiplies the vector engine takes bits, though nobody has converted them yet."""
 
 
 def is_move(op: Operation) -> bool:
@@ -63,7 +67,8 @@ def _unary(s: Selector, op: Operation, name: str, src: SSAValue, fmt: Format) ->
     if is_rounded_exponential(op):
         kind = ct_activation.CtExpLowPrecision
     if name == "not" and fmt is Format.PRED and _is_of_vectors(src):
-        return _bits(s, CT_BITS["xor"], src, s.buffer(Splat(1, fmt)), fmt)
+        unit = s.filled_before_steps(Splat(1, fmt), UNIT_BITS // BITS)
+        return _bits(s, CT_BITS_OF_UNITS["xor"], fmt, a=src, unit=unit, u=UNIT_BITS)
     kind = kind or KC_UNARY.get(name)
     if kind is None:
         raise CompileError("E3201", f"no instruction computes {name} in {fmt.name}")
@@ -82,17 +87,22 @@ def _binary(s: Selector, name: str, a: Operand, b: Operand, fmt: Format) -> SSAV
         if isinstance(b, PerChannel) and isinstance(a, SSAValue):
             return s.apply_per_channel(CT_PER_CHANNEL[name], a, b.buffer, fmt)
         return _emit(s, vector_form, fmt, fmt, a=s.buffer(a), b=s.buffer(b))
-    is_of_vectors = s.is_side if fmt.bytes == 1 and fmt is not Format.PRED else any(map(_is_of_vectors, (a, b)))
-    if name in CT_BITS and fmt in (Format.PRED, Format.INT8, Format.UINT8, Format.INT16) and is_of_vectors:
-        return _bits(s, CT_BITS[name], s.buffer(a), s.buffer(b), fmt)
+    is_of_vectors = s.is_side if fmt in BITS_OF_SIDES else any(map(_is_of_vectors, (a, b)))
+    if name in CT_BITS and fmt in (Format.PRED, Format.INT16, *BITS_OF_SIDES) and is_of_vectors:
+        if not isinstance(a, SSAValue):
+            a, b = b, a
+        if isinstance(b, Splat) and isinstance(a, SSAValue):
+            unit = s.filled_before_steps(b, UNIT_BITS // (BITS * fmt.bytes))
+            return _bits(s, CT_BITS_OF_UNITS[name], fmt, a=a, unit=unit, u=UNIT_BITS)
+        return _bits(s, CT_BITS[name], fmt, a=s.buffer(a), b=s.buffer(b))
     if name not in KC_BINARY:
         raise CompileError("E3201", f"no instruction computes {name} in {fmt.name}")
     return _emit(s, KC_BINARY[name], fmt, fmt, a=s.buffer(a), b=s.buffer(b))
 
 
-def _bits(s: Selector, kind: type[Instruction], a: SSAValue, b: SSAValue, fmt: Format) -> SSAValue:
+def _bits(s: Selector, kind: type[Instruction], fmt: Format, **fields: int | SSAValue) -> SSAValue:
     dst, n = s.step.alloc(fmt), s.step(s.step.count(), BITS * fmt.bytes)
-    s.step.insert(kind.make(fmt=Format.BOOL, dst=dst, a=a, b=b, n=n, origin=s.step.origin))
+    s.step.insert(kind.make(fmt=Format.BOOL, dst=dst, n=n, origin=s.step.origin, **fields))  # pyright: ignore[reportArgumentType]
     return dst
 
 

@@ -25,6 +25,7 @@ from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.made import for_op
 from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.errors import CompileError
+from hlo2tx8.lower.select.equal_loads import share_equal_loads
 from hlo2tx8.lower.select.padded_rows import PaddedStep, padded_boxes
 from hlo2tx8.lower.select.resident import Resident
 from hlo2tx8.lower.select.select_box import BoxSelector
@@ -66,6 +67,7 @@ class _Selector:
         self._ops(old, Builder(InsertPoint.at_end(new)), new)
         self.function.detach_region(0)
         self.function.add_region(Region(new))
+        share_equal_loads(self.function)
 
     def _ops(self, block: Block, builder: Builder, top: Block) -> None:
         for op in block.ops:

@@ -55,3 +55,46 @@ func.func @others(%x: tensor<8x64xbf16>, %q: tensor<64x32xi8>, %r: tensor<64x32x
 // CHECK:        "stablehlo.dot_general"(%{{.*}}, %[[V]])
 // CHECK:        %[[W:.*]] = "stablehlo.multiply"({{.*}}tensor<64x32xbf16>
 // CHECK:        "stablehlo.dot_general"(%{{.*}}, %[[W]])
+
+// -----
+
+// Differences of integers are numbers that the type has: a factor per column comes behind them too.
+
+func.func @less_zero_points(%x: tensor<8x64xbf16>, %q: tensor<64x32xi8>, %z: tensor<32xi8>, %s: tensor<32xf32>) -> tensor<8x32xbf16> {
+  %a = "stablehlo.convert"(%q) : (tensor<64x32xi8>) -> tensor<64x32xf32>
+  %n = "stablehlo.convert"(%z) : (tensor<32xi8>) -> tensor<32xf32>
+  %m = "stablehlo.broadcast_in_dim"(%n) <{broadcast_dimensions = array<i64: 1>}> : (tensor<32xf32>) -> tensor<64x32xf32>
+  %d = "stablehlo.subtract"(%a, %m) : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
+  %b = "stablehlo.broadcast_in_dim"(%s) <{broadcast_dimensions = array<i64: 1>}> : (tensor<32xf32>) -> tensor<64x32xf32>
+  %c = "stablehlo.multiply"(%d, %b) : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
+  %w = "stablehlo.convert"(%c) : (tensor<64x32xf32>) -> tensor<64x32xbf16>
+  %y = "stablehlo.dot_general"(%x, %w) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<8x64xbf16>, tensor<64x32xbf16>) -> tensor<8x32xbf16>
+  func.return %y : tensor<8x32xbf16>
+}
+
+// CHECK:      func.func @less_zero_points(
+// CHECK:        %[[W:.*]] = "stablehlo.subtract"({{.*}}) : (tensor<64x32xbf16>, tensor<64x32xbf16>) -> tensor<64x32xbf16>
+// CHECK:        %[[P:.*]] = "stablehlo.dot_general"(%{{.*}}, %[[W]]) {{.*}}-> tensor<8x32xf32>
+// CHECK-NEXT:   "stablehlo.multiply"(%[[P]],
+
+// -----
+
+// A power of two by which bits are multiplied, with factors of groups around it.
+
+func.func @halved(%x: tensor<8x64xbf16>, %q: tensor<64x32xi8>, %s: tensor<2x32xbf16>) -> tensor<8x32xbf16> {
+  %h = "stablehlo.constant"() <{value = #hlo.literal<"bfloat16", [], "gD0=">}> : () -> tensor<64x32xbf16>
+  %a = "stablehlo.convert"(%q) : (tensor<64x32xi8>) -> tensor<64x32xbf16>
+  %b = "stablehlo.multiply"(%a, %h) : (tensor<64x32xbf16>, tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  %c = "stablehlo.reshape"(%b) : (tensor<64x32xbf16>) -> tensor<2x32x32xbf16>
+  %r = "stablehlo.broadcast_in_dim"(%s) <{broadcast_dimensions = array<i64: 0, 2>}> : (tensor<2x32xbf16>) -> tensor<2x32x32xbf16>
+  %d = "stablehlo.multiply"(%c, %r) : (tensor<2x32x32xbf16>, tensor<2x32x32xbf16>) -> tensor<2x32x32xbf16>
+  %w = "stablehlo.reshape"(%d) : (tensor<2x32x32xbf16>) -> tensor<64x32xbf16>
+  %y = "stablehlo.dot_general"(%x, %w) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<8x64xbf16>, tensor<64x32xbf16>) -> tensor<8x32xbf16>
+  func.return %y : tensor<8x32xbf16>
+}
+
+// CHECK:      func.func @halved(
+// CHECK-NEXT:   %[[A:.*]] = "stablehlo.convert"
+// CHECK-NEXT:   "stablehlo.reshape"(%[[A]])
+// CHECK:        %[[P:.*]] = "stablehlo.dot_general"({{.*}}-> tensor<8x32xf32>
+// CHECK:        "stablehlo.multiply"(%[[P]],

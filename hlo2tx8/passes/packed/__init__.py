@@ -1,0 +1,1 @@
+"""Weights several of which are in a byte or a word."""
