@@ -294,11 +294,15 @@ def orders() -> Iterator[Workload]:
         matrix = array(2048, 1024, dtype=dtype)
         yield Workload(f"every second column {kind}", lambda x: x[:, ::2], (array(4096, 1024, dtype=dtype),))
         yield Workload(f"stack of two by turns {kind}", lambda x, y: jnp.stack([x, y], -1), (matrix, matrix))
-    matrix = array(1024, 1024, dtype=jnp.complex64)
+    matrix, matrix16 = array(1024, 1024, dtype=jnp.complex64), array(1024, 1024, dtype=BF16)
     yield Workload("complex product [1024,1024]", lambda x, y: x * y, (matrix, matrix))
     yield Workload("complex slice [1024,1024]", lambda x: x[3:500, 7:], (matrix,))
     yield Workload("stack of three of the same f32", lambda x: jnp.stack([x, -x, x + 1], -1), (array(1024, 1024),))
     yield from rotations()
+    for outer in (2, 8):
+        yield Workload(f"sum with what is repeated {outer} times bf16", jnp.add, (array(outer, 1024, 1024, dtype=BF16), matrix16))
+    scores = array(4, 16, 512, 512, dtype=BF16)
+    yield Workload("mask of 64 heads bf16", lambda x, m: jnp.where(m, x, -1e30), (scores, array(512, 512, dtype=jnp.bool_)))
     yield Workload("power of columns f32 [4096,1024]", lambda x, c: x + c**3.3, (array(4096, 1024), array(1024)))
 
 

@@ -47,13 +47,15 @@ class IterationSpace:
     dimensions.
 
     `is_affine`: every access has an offset that is affine in the space's dimensions. `walks`: for each tensor that is not
-    contiguous along the last dimension, the others along which it is contiguous in memory, innermost first.
+    contiguous along the last dimension, the others along which it is contiguous in memory, innermost first. `again`: so many of the
+    first dimensions go over all elements of some tensor again, one for each of the others.
     """
 
     shape: tuple[int, ...]
     to_output: tuple[Expr, ...]
     is_affine: bool = True
     walks: tuple[tuple[int, ...], ...] = ()
+    again: int = 0
 
 
 def iteration_space(output: TensorType[Attribute], accesses: Sequence[TensorAccess]) -> IterationSpace:
@@ -178,7 +180,14 @@ def _merge(sizes: Sequence[int], to_output: Sequence[Expr], exprs: Sequence[Expr
     bounds = [Interval(0, size - 1) for size in shape]
     simple = tuple(simplify_expr(_substitute_dims(e, coordinates), bounds, ()) for e in to_output)
     walks = tuple(dict.fromkeys(walk for form in forms if (walk := _walked(_merged(form, groups), shape))))
-    return IterationSpace(shape, simple, all(not form.pinned for form in forms), walks)
+    again = max((_read_again(_merged(form, groups), len(shape)) for form in forms), default=0)
+    return IterationSpace(shape, simple, all(not form.pinned for form in forms), walks, again)
+
+
+def _read_again(form: "_LinearForm", rank: int) -> int:
+    """How many of the first dimensions an offset does not depend on, if it does on all others."""
+    first = next((dim for dim in range(rank) if form.factors.get(dim, 0)), 0)
+    return first if all(form.factors.get(dim, 0) for dim in range(first, rank)) and not form.pinned else 0
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,9 @@ from hlo2tx8.schedule.costs import cycles_per_element
 from hlo2tx8.schedule.work_split import (
     DEFAULT_STEP_ELEMENTS,
     MIN_CHUNK_ELEMENTS,
+    MIN_STEP_ELEMENTS,
     MOST_ALONE_ELEMENTS,
+    MOST_UNEVEN,
     Target,
     WorkSplit,
     split_work,
@@ -134,7 +136,22 @@ class AccessAnalysis:
         """The work split of a loop over the function's roots; `step_elements` outputs per step at most (0: what fits), for each
         of which `work` elements are read."""
         space, limit = self.space(function), step_elements or self.step_elements(function)
+        if work == 1 and not step_elements and (box := self.box_of_each_tile(function, space)):
+            return split_work(space.shape, space.to_output, limit, self.target.rates.tiles, box=box, by_turns=True)
         return split_work(space.shape, space.to_output, limit, self.target.rates.tiles, work, alone=self.alone_elements(function))
+
+    def box_of_each_tile(self, function: SubgraphFunction, space: IterationSpace, together: int = 1) -> tuple[int, ...]:
+        """A step such that a tile has in all its steps the same elements of a tensor which the first dimensions read again, if that
+        many are computed for each; () if there is no such tensor, or steps would be too small or too large."""
+        outer, inner, tiles = space.shape[: space.again], space.shape[space.again :], self.target.rates.tiles
+        if not outer or self.target.step_elements:
+            return ()
+        chunk = -(-inner[0] // tiles)
+        elements = chunk * prod(inner[1:])
+        most = SPM_SHARE * self.target.rates.spm_bytes / (self.bytes_per_element(function) * together)
+        if -(-inner[0] // chunk) < tiles or chunk * tiles > MOST_UNEVEN * inner[0] or not MIN_STEP_ELEMENTS <= elements <= most:
+            return ()
+        return (*(1 for _ in outer), chunk, *inner[1:])
 
     def space(self, function: SubgraphFunction) -> IterationSpace:
         """The iteration space of a loop over the function's roots."""

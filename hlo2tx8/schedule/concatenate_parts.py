@@ -131,6 +131,8 @@ def _split_part(function: SubgraphFunction, accesses: AccessAnalysis, place: Ind
     space = iteration_space(part, own)
     to_output = [expr.substitute(space.to_output, ()) for expr in place.results]
     limit, tiles = max(1, accesses.step_elements(function) // together), accesses.target.rates.tiles
+    if box := accesses.box_of_each_tile(function, space, together):
+        return split_work(space.shape, to_output, limit, tiles, box=box, by_turns=True)
     return split_work(space.shape, to_output, limit, tiles, box=choose_tile(space, limit, tiles))
 
 

@@ -3,7 +3,8 @@
     (tile)[step, lane] -> (tile * 786432 + step * 8192 + lane)          one dimension of 12582912 elements
 
 Every step writes a box of the iteration space: a contiguous run of it, unless the caller wants another. Boxes are numbered
-tile * num_steps + step in row-major order, so a tile's boxes follow each other.
+tile * num_steps + step in row-major order, so a tile's boxes follow each other; or step * tiles + tile, if each tile's part of a
+tensor is then the same in all steps, so that it is loaded once.
 """
 
 from collections.abc import Sequence
@@ -186,9 +187,11 @@ def split_work(
     work: int = 1,
     box: Sequence[int] = (),
     alone: int = 0,
+    *,
+    by_turns: bool = False,
 ) -> WorkSplit:
     """The split of a non-empty iteration space; `to_output` are the output's coordinates over its `Dim`s, `work` and `alone` as
-    in `choose_box`, which chooses the `box` of a step if none is given.
+    in `choose_box`, which chooses the `box` of a step if none is given. Tiles have boxes that follow each other, or take turns.
 
     Raises LevelError if the result is not provably a bijection onto the space.
     """
@@ -197,7 +200,7 @@ def split_work(
     counts = tuple(-(-size // chunk) for size, chunk in zip(shape, box, strict=True))
     num_chunks = prod(counts)
     num_steps = -(-num_chunks // num_tiles)
-    chunk_id: Expr = Dim(0) * num_steps + Sym(0)
+    chunk_id: Expr = Sym(0) * num_tiles + Dim(0) if by_turns else Dim(0) * num_steps + Sym(0)
     first = next((dim for dim, chunk in enumerate(box) if chunk > 1), len(shape) - 1)
     lanes = [dim for dim in range(first, len(shape)) if box[dim] > 1 or dim == first]
     cut = [dim for dim, count in enumerate(counts) if count > 1]
