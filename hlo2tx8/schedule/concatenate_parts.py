@@ -70,7 +70,8 @@ def _places_of_parts(function: SubgraphFunction, accesses: AccessAnalysis) -> tu
 
 def _index_in_root(op: Operation, function: SubgraphFunction, accesses: AccessAnalysis) -> tuple[Expr, ...] | None:
     """The function's index at an element of an instruction, in terms of the element's own; None if others than moves change it."""
-    if accesses.partitioned.places[op].map.results == function.identity.results:
+    is_whole = shape_of(op.results[0]) == shape_of(function.roots[0])  # the first elements of more are at the same index
+    if is_whole and accesses.partitioned.places[op].map.results == function.identity.results:
         return function.identity.results
     return index_after_moves(op.results[0], function.roots[0])
 
