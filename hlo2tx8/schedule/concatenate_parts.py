@@ -34,8 +34,8 @@ def split_concatenation(function: SubgraphFunction, accesses: AccessAnalysis) ->
         return [split_tiles(function, accesses)]
     others = _from_first(places)
     if others and (_are_by_turns(function, places) or _read_the_same(function, accesses, places)):
-        return [replace(_split_part(function, accesses, places[0], len(places)), others=others)]
-    return [_split_part(function, accesses, place) for place in places]
+        return [replace(_split_parts(function, accesses, places), others=others)]
+    return [_split_parts(function, accesses, (place,)) for place in places]
 
 
 def has_parts(function: SubgraphFunction, accesses: AccessAnalysis) -> bool:
@@ -123,16 +123,17 @@ def _read_the_same(function: SubgraphFunction, accesses: AccessAnalysis, places:
     return False
 
 
-def _split_part(function: SubgraphFunction, accesses: AccessAnalysis, place: IndexingMap, together: int = 1) -> WorkSplit:
-    """The split of the roots' elements at a part's place, of which a step computes that of so many parts."""
-    whole = tensor_type(function.roots[0])
+def _split_parts(function: SubgraphFunction, accesses: AccessAnalysis, places: Sequence[IndexingMap]) -> WorkSplit:
+    """The split of the roots' elements at the place of the first part, of which a step computes those of the other parts too: its
+    dimensions are such that all of them walk over tensors without a division."""
+    whole, place = tensor_type(function.roots[0]), places[0]
     part: TensorType[Attribute] = TensorType(whole.element_type, [v.hi + 1 for v in place.dims], whole.encoding)
     written = TensorAccess(function.identity, whole)
-    own = [moved for access in (written, *accesses.of(function)) if (moved := _moved(access, place)) is not None]
-    space = iteration_space(part, own)
+    pairs = ((access, own) for own in places for access in (written, *accesses.of(function)))
+    space = iteration_space(part, [moved for access, own in pairs if (moved := _moved(access, own)) is not None])
     to_output = [expr.substitute(space.to_output, ()) for expr in place.results]
-    limit, tiles = max(1, accesses.step_elements(function) // together), accesses.target.rates.tiles
-    if box := accesses.box_of_each_tile(function, space, together):
+    limit, tiles = max(1, accesses.step_elements(function) // len(places)), accesses.target.rates.tiles
+    if box := accesses.box_of_each_tile(function, space, len(places)):
         return split_work(space.shape, to_output, limit, tiles, box=box, by_turns=True)
     return split_work(space.shape, to_output, limit, tiles, box=choose_tile(space, limit, tiles))
 
