@@ -36,9 +36,17 @@ from hlo2tx8.fusion.fitting_rows import first_of_too_many
 from hlo2tx8.fusion.index_truths import is_of_index
 from hlo2tx8.fusion.products import SameRows
 from hlo2tx8.fusion.row_candidates import rows_of
-from hlo2tx8.fusion.sharing import are_alike, copies_are_cheaper, costs_of_copies, is_output_of, merge, why_no_output
+from hlo2tx8.fusion.sharing import (
+    are_alike,
+    copies_are_cheaper,
+    costs_of_copies,
+    is_output_of,
+    is_sooner_made_again,
+    merge,
+    why_no_output,
+)
 from hlo2tx8.fusion.siblings import merge_siblings
-from hlo2tx8.fusion.views import SLICE, keeps_order
+from hlo2tx8.fusion.views import keeps_order
 from hlo2tx8.hlo.regions import captured
 from hlo2tx8.indexing import Dim, IndexingMap
 from hlo2tx8.notes import Decision, KeptApart, Name, What
@@ -59,7 +67,6 @@ from hlo2tx8.partitioner.instruction import (
 )
 from hlo2tx8.partitioner.iteration_space import TensorAccess, divides_ranges, iteration_space
 from hlo2tx8.partitioner.made_from import CONVERT
-from hlo2tx8.partitioner.moves import is_move
 from hlo2tx8.partitioner.reduction_order import reduced_dimensions, why_in_order
 from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_operand_map, num_loop_operands, ranges_after
 from hlo2tx8.schedule.costs import Costs, size_bytes
@@ -175,29 +182,12 @@ class _CandidateWalk:
             return
         if places and not is_behind and self._share(op, found, places, others):
             return
-        if not places and self._is_sooner_made_again(op, found):
+        is_one = not places and bool(found) and len({use.candidate for use in found}) == 1
+        if is_one and not any(self._why_apart(op, use) for use in found) and is_sooner_made_again(op, found, self.costs):
             for use in found:
                 self._join(op, use, f"at each of {len(found)} indices")
             return
         self._start(op, found, self._why_started(op, found), is_loop=True)
-
-    def _is_sooner_made_again(self, op: Operation, found: list[CandidateUse]) -> bool:
-        """Is an instruction on what is in memory, which one fusion reads through several indexing maps, sooner computed for each of
-        them than written and read?"""
-        if not found or any(use.candidate is not found[0].candidate or self._why_apart(op, use) for use in found):
-            return False
-        are_written = all(self._is_written(value, op) for value in op.operands)
-        return are_written and copies_are_cheaper(op, found, self.costs, is_output=False)
-
-    def _is_written(self, value: SSAValue, reader: Operation) -> bool:
-        """Is a value elements of what is in memory, or of what a product writes before its reader takes some of them or makes more
-        bytes of them?"""
-        size = size_bytes(value)
-        while isinstance(owner := value.owner, Operation) and (is_move(owner) or owner.name == SLICE):
-            value = owner.operands[0]
-        if not isinstance(owner, Operation):
-            return True
-        return contraction_in(owner) is not None and (reader.name == SLICE or size < size_bytes(reader.results[0]))
 
     def _visit_kernel_op(self, op: Operation, found: list[CandidateUse]) -> None:
         """An instruction with an emitter of its own: what reads it may be its epilogue."""

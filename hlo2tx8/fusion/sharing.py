@@ -10,12 +10,14 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, MAX_OUTPUTS, CandidateUse, FusionCandidate, Rows, reads_once
+from hlo2tx8.fusion.epilogues import contraction_in
 from hlo2tx8.fusion.row_candidates import kept_dims, rows_of
 from hlo2tx8.fusion.views import SLICE, keeps_order
 from hlo2tx8.indexing import Dim
 from hlo2tx8.notes import Decision, What
 from hlo2tx8.partitioner.contraction import is_contraction
 from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
+from hlo2tx8.partitioner.moves import is_move
 from hlo2tx8.partitioner.reduction_order import reduced_dimensions, why_in_order
 from hlo2tx8.partitioner.reduction_paths import is_reduction
 from hlo2tx8.schedule.costs import Costs, size_bytes, vector_times
@@ -110,6 +112,23 @@ def copies_are_cheaper(op: Operation, places: Sequence[CandidateUse], costs: Cos
         return False
     found = costs_of_copies(op, places, costs, is_output=is_output)
     return found is not None and CLEARLY * found[1] > found[0]
+
+
+def is_sooner_made_again(op: Operation, places: Sequence[CandidateUse], costs: Costs) -> bool:
+    """Is an instruction that one fusion reads through several indexing maps sooner computed at each of these places than written
+    once and read from memory? What it reads is in memory then, so that nothing else is computed more than once."""
+    return all(_is_written(value, op) for value in op.operands) and copies_are_cheaper(op, places, costs, is_output=False)
+
+
+def _is_written(value: SSAValue, reader: Operation) -> bool:
+    """Will a value, or what it is a part of, be in memory if its reader is no epilogue? That is a parameter; or the result of a
+    product, if the reader takes a part of it, or makes more bytes than the product then writes."""
+    size = size_bytes(value)
+    while isinstance(owner := value.owner, Operation) and (is_move(owner) or owner.name == SLICE):
+        value = owner.operands[0]
+    if not isinstance(owner, Operation):
+        return True
+    return contraction_in(owner) is not None and (reader.name == SLICE or size < size_bytes(reader.results[0]))
 
 
 def costs_of_copies(op: Operation, places: Sequence[CandidateUse], costs: Costs, *, is_output: bool) -> tuple[float, float] | None:

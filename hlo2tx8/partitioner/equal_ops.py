@@ -2,9 +2,11 @@
 
 from collections.abc import Hashable
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.partitioner.instruction import tensor_type
@@ -54,6 +56,12 @@ def _region_key(region: Region, inside: dict[SSAValue, int]) -> Hashable:
     for arg in block.args:
         own[arg] = len(own)
     return tuple(block.arg_types), tuple(_key(op, own) for op in block.ops)
+
+
+def erase_unread_of_functions(module: ModuleOp) -> None:
+    """Drops what nobody reads in the bodies of a module's functions."""
+    for function in defined_functions(module):
+        erase_unread(function.body.block)
 
 
 def erase_unread(block: Block) -> None:

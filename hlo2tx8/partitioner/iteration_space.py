@@ -47,8 +47,8 @@ class IterationSpace:
     dimensions.
 
     `is_affine`: every access has an offset that is affine in the space's dimensions. `walks`: for each tensor that is not
-    contiguous along the last dimension, the others along which it is contiguous in memory, innermost first. `again`: so many of the
-    first dimensions go over all elements of some tensor again, one for each of the others.
+    contiguous along the last dimension, the others along which it is contiguous in memory, innermost first. `again`: how many of
+    the first dimensions read all of some tensor again, whose offset depends on each of the others and on none of these.
     """
 
     shape: tuple[int, ...]

@@ -17,9 +17,8 @@ from xdsl.passes import ModulePass
 
 from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.builders.rewrite_named import ops_named
-from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.hlo.types import is_float, is_integer, numpy_dtype
-from hlo2tx8.partitioner.equal_ops import erase_unread
+from hlo2tx8.partitioner.equal_ops import erase_unread_of_functions
 from hlo2tx8.partitioner.instruction import tensor_type
 from hlo2tx8.passes.integers.exact_floats import CONVERT, SUMS, exact_number, in_type
 
@@ -40,8 +39,7 @@ class IntegersInFloatsPass(ModulePass):
         for own in reversed(found):
             if own.results[0].uses and not _narrow(own):
                 _rewrite(own)
-        for function in defined_functions(op):
-            erase_unread(function.body.block)
+        erase_unread_of_functions(op)
 
 
 def _narrow(op: Operation) -> bool:

@@ -25,16 +25,16 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.builders.rewrite_named import ops_named
-from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.vector_instructions import unconverted
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of, places_in_result
-from hlo2tx8.hlo.types import DType, bit_width, is_float, is_integer, numpy_dtype
+from hlo2tx8.hlo.types import DType, bit_width, is_float, is_integer
 from hlo2tx8.notes import add_notes
-from hlo2tx8.partitioner.equal_ops import erase_unread
+from hlo2tx8.partitioner.equal_ops import erase_unread_of_functions
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
 from hlo2tx8.passes.integers.exact_floats import exact_number, in_type
+from hlo2tx8.passes.integers.factors import kind_of
 
 _SINGLE: DType = np.dtype(np.float32)
 EXACT_BITS = 8
@@ -53,15 +53,14 @@ class ScaleBehindProductsPass(ModulePass):
         notes: list[str] = []
         for dot in ops_named(op, ("stablehlo.dot_general",)):
             for side in (0, 1):
-                if (halved := _halved(dot.operands[side])) is not None and is_float(_dtype(dot.results[0])):
+                if (halved := _halved(dot.operands[side])) is not None and is_float(kind_of(dot.results[0])):
                     dot = _halve_behind(dot, halved)
                     notes.append("dot_general: reassociated, a power of two by which bits of bytes are multiplied comes behind it")
                 if (weights := _QuantizedWeights.of(dot, side)) is not None and (where := weights.multiply_apart()):
                     notes.append(f"dot_general multiplies weights as they were quantized: reassociated, their factors {where}")
                     break
         if notes:
-            for function in defined_functions(op):
-                erase_unread(function.body.block)
+            erase_unread_of_functions(op)
         if self.explain:
             add_notes(op, notes)
 
@@ -83,7 +82,7 @@ class _QuantizedWeights:
         """The weights that a dot has as this operand, and nobody else reads."""
         value = dot.operands[side]
         product = unconverted(value).owner
-        if not isinstance(product, Operation) or product.name != "stablehlo.multiply" or not is_float(_dtype(value)):
+        if not isinstance(product, Operation) or product.name != "stablehlo.multiply" or not is_float(kind_of(value)):
             return None
         if not (value.has_one_use() and product.results[0].has_one_use()):
             return None
@@ -154,7 +153,7 @@ def _halved(value: SSAValue) -> Operation | None:
 
 def _is_of_bytes(value: SSAValue) -> bool:
     """Is it an integer, or the difference of two?"""
-    number = exact_number(value, _dtype(value))
+    number = exact_number(value, kind_of(value))
     return number is not None and number.build is not None
 
 
@@ -172,13 +171,9 @@ def _halve_behind(dot: Operation, halved: Operation) -> Operation:
     return new
 
 
-def _dtype(value: SSAValue) -> DType:
-    return numpy_dtype(tensor_type(value).element_type)
-
-
 def _is_exact(numbers: SSAValue, multiplied: SSAValue) -> bool:
     """Are numbers of fewer bytes the same in the type in which they are multiplied?"""
-    own, wanted = _dtype(numbers), _dtype(multiplied)
+    own, wanted = kind_of(numbers), kind_of(multiplied)
     if is_integer(own):
         return bit_width(own) <= EXACT_BITS
     return is_float(own) and bit_width(own) < bit_width(wanted) and wanted == _SINGLE

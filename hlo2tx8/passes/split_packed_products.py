@@ -23,7 +23,6 @@ from xdsl.passes import ModulePass
 
 from hlo2tx8.builders.expansion import Expansion, dot_numbers
 from hlo2tx8.builders.rewrite_named import ops_named
-from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.lookup import attributes_of, has_spec
 from hlo2tx8.hlo.ops.dot import numbers_of, places_in_result
@@ -31,7 +30,7 @@ from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.hlo.types import bit_width, is_float, is_integer, numpy_dtype
 from hlo2tx8.notes import add_notes
-from hlo2tx8.partitioner.equal_ops import erase_unread
+from hlo2tx8.partitioner.equal_ops import erase_unread_of_functions
 from hlo2tx8.partitioner.instruction import kind_of, shape_of, tensor_type
 from hlo2tx8.passes.integers.bit_fields import bit_field
 from hlo2tx8.passes.integers.factors import kind_of as dtype_of
@@ -62,8 +61,7 @@ class SplitPackedProductsPass(ModulePass):
                     notes.append(f"dot_general of weights {cut.count} of which are packed: reassociated, one of each part")
                     break
         if notes:
-            for function in defined_functions(op):
-                erase_unread(function.body.block)
+            erase_unread_of_functions(op)
         if self.explain:
             add_notes(op, notes)
 

@@ -1,6 +1,6 @@
 """How the loop over a function's roots reads tensors, and the work split that suits those accesses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import ceil, prod
 from typing import TypeAlias
@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr, TensorType, i1
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.hlo import numpy_dtype
-from hlo2tx8.indexing import IndexingMap
+from hlo2tx8.indexing import Expr, IndexingMap
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction
 from hlo2tx8.partitioner.instruction import (
     compose,
@@ -57,18 +57,12 @@ class AccessAnalysis:
 
     def is_index_only(self, function: SubgraphFunction) -> bool:
         """Does the function only transform its index? Such a function is inlined however often it is called."""
-        if function.is_entry_root:
-            return False
-        return all(
-            op.name == "stablehlo.iota" or (is_single_operand_shaping(op) and op.name != PAD) for op in function.instructions
-        )
+        return _only_moves(function, "stablehlo.iota")
 
     def is_made_again(self, function: SubgraphFunction) -> bool:
-        """Does the function only convert what it reads, maybe at another index? That is done for each caller: it takes longer to
-        read a tensor filled with it."""
-        if function.is_entry_root:
-            return False
-        return all(op.name == CONVERT or (is_single_operand_shaping(op) and op.name != PAD) for op in function.instructions)
+        """Does the function only convert what it reads, maybe at another index? Such a function is inlined too: reading a tensor
+        that is filled with its results takes longer."""
+        return _only_moves(function, CONVERT)
 
     def is_inlined(self, function: SubgraphFunction) -> bool:
         """Will callers contain the function's body, instead of reading a tensor filled with it?"""
@@ -136,22 +130,26 @@ class AccessAnalysis:
         """The work split of a loop over the function's roots; `step_elements` outputs per step at most (0: what fits), for each
         of which `work` elements are read."""
         space, limit = self.space(function), step_elements or self.step_elements(function)
-        if work == 1 and not step_elements and (box := self.box_of_each_tile(function, space)):
-            return split_work(space.shape, space.to_output, limit, self.target.rates.tiles, box=box, by_turns=True)
+        if work == 1 and not step_elements and (split := self.split_by_turns(function, space, space.to_output)) is not None:
+            return split
         return split_work(space.shape, space.to_output, limit, self.target.rates.tiles, work, alone=self.alone_elements(function))
 
-    def box_of_each_tile(self, function: SubgraphFunction, space: IterationSpace, together: int = 1) -> tuple[int, ...]:
-        """A step such that a tile has in all its steps the same elements of a tensor which the first dimensions read again, if that
-        many are computed for each; () if there is no such tensor, or steps would be too small or too large."""
+    def split_by_turns(
+        self, function: SubgraphFunction, space: IterationSpace, to_output: Sequence[Expr], together: int = 1
+    ) -> WorkSplit | None:
+        """A split in which tiles take turns, so that each reads, in all its steps, the same elements of a tensor that the first
+        dimensions of the space read again. A step computes `together` outputs per element of its box. None if there is no such
+        tensor, or a tile's share of it makes a step that does not fit the SPM, or one that is too small."""
         outer, inner, tiles = space.shape[: space.again], space.shape[space.again :], self.target.rates.tiles
         if not outer or self.target.step_elements:
-            return ()
+            return None
         chunk = -(-inner[0] // tiles)
         elements = chunk * prod(inner[1:])
         most = SPM_SHARE * self.target.rates.spm_bytes / (self.bytes_per_element(function) * together)
         if -(-inner[0] // chunk) < tiles or chunk * tiles > MOST_UNEVEN * inner[0] or not MIN_STEP_ELEMENTS <= elements <= most:
-            return ()
-        return (*(1 for _ in outer), chunk, *inner[1:])
+            return None
+        box = (*(1 for _ in outer), chunk, *inner[1:])
+        return split_work(space.shape, to_output, self.step_elements(function), tiles, box=box, by_turns=True)
 
     def space(self, function: SubgraphFunction) -> IterationSpace:
         """The iteration space of a loop over the function's roots."""
@@ -224,6 +222,12 @@ class AccessAnalysis:
             most = max(most, alive := alive + size(op.results[0]))
             alive -= sum(size(v) for v in dict.fromkeys(op.operands) if v.owner in computed and last_use[v] is op)
         return 2 * loaded + most + sum(self._alive(callee, size) for callee in self.inlined_callees(function))
+
+
+def _only_moves(function: SubgraphFunction, other: str) -> bool:
+    """Are all instructions of a called function moves without a condition, or ops of that other name?"""
+    moves = (op.name == other or (is_single_operand_shaping(op) and op.name != PAD) for op in function.instructions)
+    return not function.is_entry_root and all(moves)
 
 
 def _bytes_of_rows(value: SSAValue, of_rows: int) -> float:

@@ -132,9 +132,9 @@ def _split_parts(function: SubgraphFunction, accesses: AccessAnalysis, places: S
     pairs = ((access, own) for own in places for access in (written, *accesses.of(function)))
     space = iteration_space(part, [moved for access, own in pairs if (moved := _moved(access, own)) is not None])
     to_output = [expr.substitute(space.to_output, ()) for expr in place.results]
+    if (split := accesses.split_by_turns(function, space, to_output, len(places))) is not None:
+        return split
     limit, tiles = max(1, accesses.step_elements(function) // len(places)), accesses.target.rates.tiles
-    if box := accesses.box_of_each_tile(function, space, len(places)):
-        return split_work(space.shape, to_output, limit, tiles, box=box, by_turns=True)
     return split_work(space.shape, to_output, limit, tiles, box=choose_tile(space, limit, tiles))
 
 

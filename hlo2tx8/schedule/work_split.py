@@ -93,8 +93,8 @@ class WorkSplit:
     """`map`: (tile)[step, lanes...] -> output index; `iteration`: the same onto the iteration space.
 
     `num_lanes` trailing range variables are the lanes of one step, along `lane_dims` of the iteration space of that `shape`.
-    `in_channel_blocks`: the last lanes are channels, and vectors lie in blocks of them. A step computes the elements at `others` of
-    its output index, too.
+    `in_channel_blocks`: the last lanes are channels, and vectors lie in blocks of them. Each of `others` maps an output index of a
+    step to a further one, whose element the step computes too.
     """
 
     map: IndexingMap

@@ -22,14 +22,14 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
-from hlo2tx8.dialects import spm, vec, xla
+from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.made import constant_index, if_op, of_two, yield_op
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.indexing import Expr
 from hlo2tx8.indexing.simplify import range_of
 from hlo2tx8.lower.dma.join_tails import only_branch
 from hlo2tx8.lower.dma.mesh import COLUMN, ROW, TileIndex
-from hlo2tx8.lower.dma.slices import buffers_of, constant_of, instructions_in, turns_of
+from hlo2tx8.lower.dma.slices import constant_of, instructions_in, roots_of, turns_of
 
 HAS_COLUMNS = "has_columns"
 """Of a comparison: whether a tile has columns in a step."""
@@ -92,19 +92,14 @@ def skip_products(loop: scf.ForOp, condition: SSAValue, products: Sequence[Instr
     while is_in_step and before < len(found):
         before = len(found)
         for op in ops:
-            if op not in found and made & (roots_of(op, is_write=False) | roots_of(op, is_write=True)):
+            if op not in found and not made.isdisjoint((*roots_of(op, is_write=False), *roots_of(op, is_write=True))):
                 found.append(op)
-                made |= roots_of(op, is_write=True)
+                made.update(roots_of(op, is_write=True))
     for op in found:
         inside = Block()
         _insert_before(if_op(condition, [], Region(inside)), op)
         op.detach()
         inside.add_ops([op, yield_op()])
-
-
-def roots_of(op: Instruction, *, is_write: bool) -> set[SSAValue]:
-    """The buffers that an instruction reads, or writes."""
-    return {spm.root_buffer(buffer) for buffer in buffers_of(op, is_write)}
 
 
 def _rows(branch: scf.IfOp, counter: Expr, index: TileIndex) -> _Rows | None:

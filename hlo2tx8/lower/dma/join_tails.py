@@ -33,7 +33,7 @@ from hlo2tx8.dialects import spm
 from hlo2tx8.dialects.made import if_op, yield_op
 from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.lower.dma.mesh import ROW, TileIndex
-from hlo2tx8.lower.dma.slices import buffers_of, turns_of
+from hlo2tx8.lower.dma.slices import roots_of, turns_of
 
 SHARED = (Rdma, TdmaGatherScatter, CtInstruction)
 """What brings rows for both products, and makes of them what is multiplied."""
@@ -213,11 +213,7 @@ def _own_buffer(op: Operation) -> spm.AllocOp | None:
     dst = op.field("dst")
     if not isinstance(dst, SSAValue) or not isinstance(dst.owner, spm.AllocOp):
         return None
-    return (
-        dst.owner
-        if all(user is op or dst not in map(spm.root_buffer, buffers_of(user, is_write=True)) for user in _users(dst))
-        else None
-    )
+    return dst.owner if all(user is op or dst not in roots_of(user, is_write=True) for user in _users(dst)) else None
 
 
 def _moved_together(ops: Sequence[Operation]) -> dict[SSAValue, list[TdmaGatherScatter]]:
@@ -226,16 +222,14 @@ def _moved_together(ops: Sequence[Operation]) -> dict[SSAValue, list[TdmaGatherS
     for op in ops:
         if isinstance(op, TdmaGatherScatter) and isinstance(_root_written(op).owner, spm.AllocOp):
             found.setdefault(_root_written(op), []).append(op)
-    writers = {
-        alloc: [op for op in _users(alloc) if alloc in map(spm.root_buffer, buffers_of(op, is_write=True))] for alloc in found
-    }
+    writers = {alloc: [op for op in _users(alloc) if alloc in roots_of(op, is_write=True)] for alloc in found}
     return {alloc: moves for alloc, moves in found.items() if len(writers[alloc]) == len(moves) > 1}
 
 
 def _root_written(op: Operation) -> SSAValue:
     """The buffer that an instruction writes."""
     assert isinstance(op, Instruction)
-    return spm.root_buffer(buffers_of(op, is_write=True)[0])
+    return roots_of(op, is_write=True)[0]
 
 
 def _offset_written(op: TdmaGatherScatter, mapping: dict[SSAValue, SSAValue]) -> object:

@@ -28,7 +28,7 @@ from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.idle_rows import HAS_COLUMNS
 from hlo2tx8.lower.dma.join_tails import TAIL
 from hlo2tx8.lower.dma.mesh import COLUMN, ROW, Along, TileIndex
-from hlo2tx8.lower.dma.slices import buffers_of, constant_of, turns_of
+from hlo2tx8.lower.dma.slices import constant_of, roots_of, turns_of
 
 LEVELS = ("count", "n1", "n2", "n3")
 MOVES = (TdmaGatherScatter, CtConvert, CtVV, CtVS, CtVuV, CtVuVLoop, CtBitsUnit)
@@ -289,9 +289,9 @@ def _loads_of_tail(branch: scf.IfOp, index: TileIndex) -> Iterator[Load]:
 def _multiplied(loads: Sequence[Load], block: Block) -> list[Load]:
     """Those that are multiplied in a block, as they are, or after each tile has moved or widened them, and those of the tail."""
     moves = [op for op in block.ops if isinstance(op, MOVES) and _is_move(op)]
-    multiplied = {buffer for op in block.ops if isinstance(op, NeGemm) for buffer in _roots_of(op, is_write=False)}
+    multiplied = {buffer for op in block.ops if isinstance(op, NeGemm) for buffer in roots_of(op, is_write=False)}
     for move in reversed(moves):
-        if any(target in multiplied for target in _roots_of(move, is_write=True)):
+        if any(target in multiplied for target in roots_of(move, is_write=True)):
             multiplied.add(_moved_by(move))
     found: list[Load] = []
     for load in loads:
@@ -301,10 +301,10 @@ def _multiplied(loads: Sequence[Load], block: Block) -> list[Load]:
             made: dict[SSAValue, None] = {load.alloc.result: None}
             for move in moves:
                 if _moved_by(move) in made:
-                    made.update(dict.fromkeys(target for target in _roots_of(move, is_write=True) if target in multiplied))
+                    made.update(dict.fromkeys(target for target in roots_of(move, is_write=True) if target in multiplied))
             owners = [buffer.owner for buffer in made if buffer is not load.alloc.result]
-            is_widened = [op for op in moves if op.ENGINE is Engine.CT and any(o in made for o in _roots_of(op, is_write=True))]
-            read = {buffer for op in is_widened for buffer in _roots_of(op, is_write=False)} - made.keys()
+            is_widened = [op for op in moves if op.ENGINE is Engine.CT and any(o in made for o in roots_of(op, is_write=True))]
+            read = {buffer for op in is_widened for buffer in roots_of(op, is_write=False)} - made.keys()
             units = [use.operation for buffer in read for use in buffer.uses if isinstance(use.operation, Rdma)]
             widened = (*is_widened, *units)
             found.append(replace(load, moved=tuple(o for o in owners if isinstance(o, spm.AllocOp)), widened=widened))
@@ -317,10 +317,10 @@ def _of_tail(load: Load, branch: scf.IfOp, block: Block) -> Load:
     """The load of a tail in a branch of a block, split if the vector engine makes parts of it."""
     branches = [op for op in block.ops if isinstance(op, scf.IfOp) and TAIL in op.attributes]
     ops = [op for own in branches for op in own.true_region.block.ops]
-    multiplied = {buffer for op in ops if isinstance(op, NeGemm) for buffer in _roots_of(op, is_write=False)}
+    multiplied = {buffer for op in ops if isinstance(op, NeGemm) for buffer in roots_of(op, is_write=False)}
     for move in (op for op in ops[::-1] if isinstance(op, TdmaGatherScatter)):
-        if any(target in multiplied for target in _roots_of(move, is_write=True)):
-            multiplied.update(_roots_of(move, is_write=False))
+        if any(target in multiplied for target in roots_of(move, is_write=True)):
+            multiplied.update(roots_of(move, is_write=False))
     found = _split(load, branch.true_region.block, multiplied) if load.alloc.result not in multiplied else None
     return found if found is not None and len(found.moved) > 1 else load
 
@@ -330,7 +330,7 @@ def _is_move(op: Instruction) -> bool:
     does with those where they are, and of what it takes bits before."""
     if isinstance(op, CtConvert):
         return op.fmt.bytes > op.fmt2.bytes
-    return isinstance(op, TdmaGatherScatter | CtBitsUnit) or _roots_of(op, is_write=True) == [_moved_by(op)]
+    return isinstance(op, TdmaGatherScatter | CtBitsUnit) or roots_of(op, is_write=True) == [_moved_by(op)]
 
 
 def _moved_by(op: Instruction) -> SSAValue:
@@ -348,7 +348,7 @@ def _split(load: Load, block: Block, multiplied: set[SSAValue]) -> Load | None:
     for op in block.ops:
         if not isinstance(op, Instruction) or op.ENGINE is not Engine.CT:
             continue
-        read, written = _roots_of(op, is_write=False), _roots_of(op, is_write=True)
+        read, written = roots_of(op, is_write=False), roots_of(op, is_write=True)
         if not any(buffer in made for buffer in read):
             continue
         owners = [buffer.owner for buffer in written]
@@ -359,10 +359,6 @@ def _split(load: Load, block: Block, multiplied: set[SSAValue]) -> Load | None:
         made.update(zip(written, allocs, strict=True))
     parts = tuple(alloc for buffer, alloc in made.items() if buffer in multiplied)
     return replace(load, moved=parts, split=tuple(ops)) if parts else None
-
-
-def _roots_of(op: Instruction, *, is_write: bool) -> list[SSAValue]:
-    return [spm.root_buffer(buffer) for buffer in buffers_of(op, is_write)]
 
 
 def _load(op: Rdma, index: TileIndex, branch: scf.IfOp | None = None) -> Load | None:

@@ -21,7 +21,7 @@ from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.nested import cloned, nested_ops
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.branches import below, branch, enter, leave
-from hlo2tx8.lower.dma.idle_rows import roots_of, skip_products
+from hlo2tx8.lower.dma.idle_rows import skip_products
 from hlo2tx8.lower.dma.insert_waits import ORDERED, QUEUES
 from hlo2tx8.lower.dma.mesh import Along, Mesh, Sender, quotient, remainder
 from hlo2tx8.lower.dma.panels import LEVELS, Load, PanelSide, Site
@@ -38,7 +38,7 @@ from hlo2tx8.lower.dma.sharing_plan import (
     temporaries_of,
     temporary_sizes,
 )
-from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, drop_unused, instructions_in, is_inside
+from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, drop_unused, instructions_in, is_inside, roots_of
 from hlo2tx8.lower.dma.split_halves import split_halves
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
@@ -159,7 +159,9 @@ class SharedLoop:
         read, kinds = {part for key, part in self.moved.items() if key[0] is PanelSide.COLUMNS}, (NeGemm, TdmaGatherScatter)
         if not self.panels.is_split(PanelSide.COLUMNS):
             read, kinds = {*read, self.slots[PanelSide.COLUMNS]}, (*kinds, CtInstruction)
-        found = [op for op in instructions_in(self.loop) if isinstance(op, kinds) and read & roots_of(op, is_write=False)]
+        found = [
+            op for op in instructions_in(self.loop) if isinstance(op, kinds) and not read.isdisjoint(roots_of(op, is_write=False))
+        ]
         return [op for op in found if not self.split_sides or self.probed not in roots_of(op, is_write=True)]
 
     @property

@@ -28,6 +28,11 @@ def buffers_of(op: Operation, is_write: bool) -> list[SSAValue]:
     return [f for f in fields if isinstance(f, SSAValue)]
 
 
+def roots_of(op: Operation, *, is_write: bool) -> list[SSAValue]:
+    """The whole buffers that an instruction writes in, or reads from."""
+    return [spm.root_buffer(buffer) for buffer in buffers_of(op, is_write)]
+
+
 def collect_slice(op: Operation, loop: Operation, wanted: set[Operation]) -> None:
     """Adds to `wanted` the operation, what it depends on inside of the loop, and the branches and loops around those."""
     if op in wanted or op is loop:

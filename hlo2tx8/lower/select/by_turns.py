@@ -9,6 +9,7 @@ By itself each would be read with what lies between its elements, and stored in 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias, TypeVar
 
@@ -24,18 +25,35 @@ Access: TypeAlias = vec.LoadOp | vec.StoreOp
 AccessT = TypeVar("AccessT", bound=Access)
 
 
-def stores_by_turns(block: Block, shape: Sequence[int]) -> dict[vec.StoreOp, tuple[vec.StoreOp, ...]]:
-    """For the last of such stores of a box of that shape all of them, in the order of their elements; for the others none."""
-    stores = [op for op in block.ops if isinstance(op, vec.StoreOp) and not is_resident(op.target)]
-    found = _by_turns({op: (op.target, op.value.type) for op in stores}, shape)
-    return {op: group if op is max(group, key=stores.index) else () for group in found for op in group}
+@dataclass
+class ByTurns:
+    """The groups of such accesses of a box. `loads`: for each load its group, in the order of the elements. `stores`: for the last
+    store of a group all of it in that order, for the others none. `loaded`: what loads give whose group has been loaded."""
 
+    loads: dict[vec.LoadOp, tuple[vec.LoadOp, ...]] = field(default_factory=dict[vec.LoadOp, tuple[vec.LoadOp, ...]])
+    stores: dict[vec.StoreOp, tuple[vec.StoreOp, ...]] = field(default_factory=dict[vec.StoreOp, tuple[vec.StoreOp, ...]])
+    loaded: dict[vec.LoadOp, SSAValue] = field(default_factory=dict[vec.LoadOp, SSAValue])
 
-def loads_by_turns(block: Block, shape: Sequence[int]) -> dict[vec.LoadOp, tuple[vec.LoadOp, ...]]:
-    """For each of such loads of a box of that shape, without clips, all of them in the order of their elements."""
-    loads = [op for op in block.ops if isinstance(op, vec.LoadOp) and not is_resident(op.source) and not vec.ints(op.clipped)]
-    found = _by_turns({op: (op.source, op.result.type) for op in loads}, shape)
-    return {op: group for group in found for op in group}
+    @staticmethod
+    def of(block: Block, shape: Sequence[int]) -> "ByTurns":
+        """Those of a box of that shape; loads with clips are in no group."""
+        stores = [op for op in block.ops if isinstance(op, vec.StoreOp) and not is_resident(op.target)]
+        loads = [op for op in block.ops if isinstance(op, vec.LoadOp) and not is_resident(op.source) and not vec.ints(op.clipped)]
+        stored = _by_turns({op: (op.target, op.value.type) for op in stores}, shape)
+        loaded = _by_turns({op: (op.source, op.result.type) for op in loads}, shape)
+        return ByTurns(
+            {op: group for group in loaded for op in group},
+            {op: group if op is max(group, key=stores.index) else () for group in stored for op in group},
+        )
+
+    def load(self, step: StepBuilder, op: vec.LoadOp, source: SSAValue, offset: Size, fmt: Format) -> SSAValue:
+        """What a load of a group gives; the first one loads what all of them give."""
+        if op not in self.loaded:
+            group = self.loads[op]
+            first = step.add(offset, -group.index(op))
+            vectors = load_by_turns(step, source, first, len(group), vec.ints(op.strides), fmt)
+            self.loaded |= zip(group, vectors, strict=True)
+        return self.loaded[op]
 
 
 def _by_turns(accesses: Mapping[AccessT, object], shape: Sequence[int]) -> list[tuple[AccessT, ...]]:

@@ -18,7 +18,7 @@ from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel
 from hlo2tx8.lower.element_format import Operand, PerChannel, Splat, Vector, format_of, storage_format, tensor_type
-from hlo2tx8.lower.select.by_turns import load_by_turns, loads_by_turns, store_by_turns, stores_by_turns
+from hlo2tx8.lower.select.by_turns import ByTurns, store_by_turns
 from hlo2tx8.lower.select.index_conditions import IndexConditions, LanesMeant
 from hlo2tx8.lower.select.instruction_choice import choose, hlo_name, is_move
 from hlo2tx8.lower.select.narrow_sum import NarrowSum, narrow_sums, select_narrow_sum
@@ -63,9 +63,7 @@ class BoxSelector(Selector):
     sums_of_16_bits: dict[Operation, NarrowSum] = field(default_factory=dict[Operation, NarrowSum])
     places: dict[Operation, PlaceOfExtreme] = field(default_factory=dict[Operation, PlaceOfExtreme])
     units: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    loads: dict[vec.LoadOp, tuple[vec.LoadOp, ...]] = field(default_factory=dict[vec.LoadOp, tuple[vec.LoadOp, ...]])
-    apart: dict[vec.LoadOp, SSAValue] = field(default_factory=dict[vec.LoadOp, SSAValue])
-    stores: dict[vec.StoreOp, tuple[vec.StoreOp, ...]] = field(default_factory=dict[vec.StoreOp, tuple[vec.StoreOp, ...]])
+    by_turns: ByTurns = field(default_factory=ByTurns)
 
     def take_units(self) -> None:
         """Reads what whole blocks of columns have once as that, where this is the side of a contraction."""
@@ -76,7 +74,7 @@ class BoxSelector(Selector):
         self.joined = joined_lanes(block, len(self.step.shape))
         self.sums_of_16_bits = narrow_sums(block, self.step)
         self.places = places_of_extremes(block, self.step)
-        self.loads, self.stores = loads_by_turns(block, self.step.shape), stores_by_turns(block, self.step.shape)
+        self.by_turns = ByTurns.of(block, self.step.shape)
         if self.joined:
             self.rows = BoxSelector(row_step(self.step, self.joined), self.slots, self.hoisted, resident=self.resident)
         self.select(block)
@@ -283,8 +281,8 @@ class BoxSelector(Selector):
             if key not in self.hoisted:
                 self.hoisted[key] = self.in_prologue(lambda: load_box(step, source, start, strides, clipped_box(step, ()), fmt))
             return self.hoisted[key]
-        if op in self.loads:
-            return self._load_by_turns(op, source, offset, fmt)
+        if op in self.by_turns.loads:
+            return self.by_turns.load(step, op, source, offset, fmt)
         clips = clips_of(op, self.slots)
         box = clipped_box(step, clips)
         if not clips:
@@ -298,14 +296,6 @@ class BoxSelector(Selector):
             else:
                 place(step, dst, load_box(step, source, offset, strides, box, fmt), box, fmt)
         return dst
-
-    def _load_by_turns(self, op: vec.LoadOp, source: SSAValue, offset: SSAValue, fmt: Format) -> SSAValue:
-        """What a load gives, and what the others of its group give, all of which the first of them loads."""
-        if op not in self.apart:
-            group, step = self.loads[op], self.step
-            first = step.add(offset, -group.index(op))
-            self.apart |= zip(group, load_by_turns(step, source, first, len(group), vec.ints(op.strides), fmt), strict=True)
-        return self.apart[op]
 
     def _fill_of(self, op: vec.LoadOp, fmt: Format) -> SSAValue:
         """A vector of fill values: a fresh buffer, or the fill vector itself if nobody else needs it."""
@@ -348,8 +338,8 @@ class BoxSelector(Selector):
             is_padded = isinstance(self.step, PaddedStep) and not stores_rows(op)
             self.resident[op.target] = Resident.of(self.step, op, source, is_padded)
             return
-        if op in self.stores:
-            if stores := self.stores[op]:
+        if op in self.by_turns.stores:
+            if stores := self.by_turns.stores[op]:
                 sources = [self.buffer(self.vector(store.value)) for store in stores]
                 first = self.slots[stores[0].offset]
                 store_by_turns(self.step, self.slots[op.target], first, sources, vec.ints(op.strides), fmt)
