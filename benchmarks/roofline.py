@@ -173,6 +173,59 @@ def converted() -> Iterator[Workload]:
     yield Workload("bf16 [8,2048] x scaled int8 [2048,8192]", lambda x, w, scale: x @ (w.astype(x.dtype) * scale), operands)
 
 
+def scaled(sums: jax.Array, scale: jax.Array) -> jax.Array:
+    """Sums of bytes as floats."""
+    return sums.astype(F32) * scale
+
+
+def as_bytes(x: jax.Array) -> jax.Array:
+    """Floats as the nearest bytes."""
+    return jnp.clip(jnp.round(x), -128, 127).astype(INT8)
+
+
+def of_bytes() -> Iterator[Workload]:
+    """Products of bytes with what quantized models put behind them."""
+
+    def dot(a: jax.Array, b: jax.Array) -> jax.Array:
+        return lax.dot(a, b, preferred_element_type=INT32)
+
+    def convolution(x: jax.Array, w: jax.Array) -> jax.Array:
+        numbers = ("NHWC", "HWIO", "NHWC")
+        return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=numbers, preferred_element_type=INT32)
+
+    def by_rows(x: jax.Array, w: jax.Array, scale: jax.Array) -> jax.Array:
+        own = jnp.max(jnp.abs(x), 1, keepdims=True) / 127
+        return (dot(as_bytes(x / own), w).astype(F32) * own * scale).astype(x.dtype)
+
+    for size in (2048, 4096):
+        square, row, sums = array(size, size, dtype=INT8), array(size), array(size, dtype=INT32)
+        saturated = f"int8 {size}^3, saturated"
+        yield Workload(saturated, lambda a, b: jnp.clip(dot(a, b), -128, 127).astype(INT8), (square, square))
+        yield Workload(f"int8 {size}^3 to int8", lambda a, b: lax.dot(a, b, preferred_element_type=INT8), (square, square))
+        yield Workload(f"int8 {size}^3, scaled", lambda a, b, s: scaled(dot(a, b), s), (square, square, row))
+        yield Workload(f"int8 {size}^3, requantized", lambda a, b, s: as_bytes(scaled(dot(a, b), s)), (square, square, row))
+        biased = f"int8 {size}^3, int32 bias, requantized"
+        yield Workload(biased, lambda a, b, c, s: as_bytes(scaled(dot(a, b) + c, s)), (square, square, sums, row))
+    for dtype in (BF16, F32):
+        operands = array(512, 1024, dtype=dtype), array(1024, 4096, dtype=INT8), array(4096)
+        yield Workload(f"{NAMES[dtype]} [512,1024] in int8 by rows x [1024,4096]", by_rows, operands)
+    up, down = array(1024, 4096, dtype=INT8), array(4096, 1024, dtype=INT8)
+    layers = array(2048, 1024, dtype=INT8), up, array(4096), down, array(1024)
+    yield Workload(
+        "mlp int8, relu",
+        lambda x, a, s, b, t: as_bytes(scaled(dot(as_bytes(jax.nn.relu(scaled(dot(x, a), s))), b), t)),
+        layers,
+    )
+    for batch, size, channels in ((8, 56, 64), (8, 28, 128), (8, 14, 256), (1, 28, 128)):
+        images = array(batch, size, size, channels, dtype=INT8), array(3, 3, channels, channels, dtype=INT8), array(channels)
+        name = f"conv int8 b{batch} {size}x{size}x{channels}, requantized"
+        yield Workload(name, lambda x, w, s: as_bytes(jax.nn.relu(scaled(convolution(x, w), s))), images)
+    matrix = array(4096, 4096)
+    yield Workload("f32 [4096,4096] to int8", lambda x: as_bytes(x / 0.1), (matrix,))
+    whole = "f32 [4096,4096] to uint8, zero point"
+    yield Workload(whole, lambda x: jnp.clip(jnp.round(x / 0.1) + 128, 0, 255).astype(jnp.uint8), (matrix,))
+
+
 def layer(x: jax.Array, weights: tuple[jax.Array, ...], size: int) -> jax.Array:
     """A layer of a transformer, of sequences [batch, tokens, channels] with heads of that size."""
     scale, shift, projections, out, scale2, shift2, up, bias, down = weights
@@ -407,7 +460,7 @@ def losses() -> Iterator[Workload]:
     yield Workload("gradient of the gates of 2 of 64 experts", gates, experts)
 
 
-GROUPS = (streaming, statistics, products, converted, layers, convolutions, orders, gradients, recurrent, indexed, updates, losses)
+GROUPS = (streaming, statistics, products, converted, of_bytes, layers, convolutions, orders, gradients, recurrent, indexed, updates, losses)
 
 
 def measured(workload: Workload) -> tuple[float, str]:

@@ -98,6 +98,7 @@ from hlo2tx8.passes.read_before_arithmetic import ReadBeforeArithmeticPass
 from hlo2tx8.passes.ready_updates import ReadyUpdatesPass
 from hlo2tx8.passes.recognize_coarse import RecognizeCoarsePass
 from hlo2tx8.passes.remake_scores import RemakeScoresPass
+from hlo2tx8.passes.saturate_conversions import SaturateConversionsPass
 from hlo2tx8.passes.scale_before_products import ScaleBeforeProductsPass
 from hlo2tx8.passes.scale_behind_products import ScaleBehindProductsPass
 from hlo2tx8.passes.simplify_combiners import SimplifyCombinersPass
@@ -179,6 +180,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),
     Stage(SplitPackedProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(IntegersInFloatsPass(), after=Level.HLO, is_optional=True),
+    Stage(SaturateConversionsPass(), after=Level.HLO, is_optional=True),
     Stage(KeepGroupsApartPass(), after=Level.HLO, is_optional=True),
     Stage(OrderScoresPass(), after=Level.HLO, is_optional=True),
     Stage(ReadBeforeArithmeticPass(), after=Level.HLO, is_optional=True),

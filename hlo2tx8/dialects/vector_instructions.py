@@ -5,7 +5,7 @@ What selects instructions and what estimates their cost look here: how long an o
 
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import BFloat16Type, ContainerType, Float16Type, Float32Type, IntegerAttr
+from xdsl.dialects.builtin import BFloat16Type, ContainerType, Float16Type, Float32Type, IntegerAttr, IntegerType, i8, i32
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.isa import ct_activation, ct_arith, ct_function, ct_logic
@@ -59,6 +59,10 @@ WITHOUT_CT = (
 )
 """Operations on floats that the vector engine has no instruction for."""
 
+FLOATS = BFloat16Type | Float16Type | Float32Type
+CONVERTED = (i8, IntegerType(16), i32)
+"""Integers that the vector engine converts to floats and makes of them."""
+ROUND_NEAREST_EVEN = ("stablehlo.round_nearest_even", "math.roundeven")
 EXPONENTIALS = ("stablehlo.exponential", "math.exp")
 TF32_BITS = {"exponent_bits": 8, "mantissa_bits": 10}
 
@@ -83,6 +87,29 @@ def is_rounded_exponential(op: Operation) -> bool:
     uses = op.results[0].uses if _name(op) in EXPONENTIALS else ()
     users = [use.operation for use in uses]
     return len(users) == 1 and rounds_to_tf32(users[0])
+
+
+def converts_integers(op: Operation) -> bool:
+    """Is it a conversion between floats and integers, in HLO or on vectors, which the vector engine makes?"""
+    if _name(op) != "stablehlo.convert":
+        return False
+    values = (*op.operands, *op.results)
+    return any(map(_is_float, values)) and any(map(_is_converted, values))
+
+
+def _is_float(value: SSAValue) -> bool:
+    return isinstance(type_ := value.type, ContainerType) and isinstance(type_.get_element_type(), FLOATS)
+
+
+def _is_converted(value: SSAValue) -> bool:
+    """Is it of integers that the vector engine converts?"""
+    return isinstance(type_ := value.type, ContainerType) and type_.get_element_type() in CONVERTED
+
+
+def rounds_as_it_converts(op: Operation) -> bool:
+    """Is it a round_nearest_even that only conversions to integers read? Those round so by themselves."""
+    users = [use.operation for use in op.results[0].uses] if _name(op) in ROUND_NEAREST_EVEN else ()
+    return bool(users) and all(map(converts_integers, users))
 
 
 def is_exponential_as_factor(value: SSAValue) -> bool:

@@ -57,7 +57,7 @@ from hlo2tx8.schedule.contraction_split import (
     sides_that_stay,
     split_part,
 )
-from hlo2tx8.schedule.costs import cycles_per_element, is_in_vectors
+from hlo2tx8.schedule.costs import cycles_per_element
 from hlo2tx8.schedule.mesh_estimate import has_idle_tiles
 from hlo2tx8.schedule.mesh_split import resident_blockings, row_blockings, shared_blockings, split_on_mesh
 from hlo2tx8.schedule.plan import Candidate, Estimate
@@ -334,7 +334,7 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
         moved -= results * target.residence.keeps_result + sum(read[value] for value in stays)
         rows_stay = parameter_of(dots[0].operands[loop.rows[dots[0]]]) in target.residence.operands
     forms = loop.is_per_channel, loop.is_backward
-    is_cut = all(is_in_vectors(value) for op in around for value in (*op.operands, *op.results))
+    is_cut = all(kind_of(op) is Kind.ELEMENTWISE for op in around)
     kept_once = kept - results
     if is_cut:
         of_parts = 2 * (results + beside) + alive if around else 0

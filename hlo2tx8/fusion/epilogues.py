@@ -1,4 +1,4 @@
-"""When a contraction joins the fusion that reads it: float arithmetic on every element of its result, made before the block of a
+"""When a contraction joins the fusion that reads it: arithmetic on every element of its result, made before the block of a
 step leaves the scratchpad, and another place for each, where the block is stored.
 
 %0 = dot_general %x, %w                       joins add_fusion: multiply, bias and relu are
@@ -11,8 +11,8 @@ step leaves the scratchpad, and another place for each, where the block is store
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import TensorType, i1
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.candidate import CandidateUse, FusionCandidate
@@ -28,7 +28,7 @@ from hlo2tx8.partitioner.made_from import made_from
 from hlo2tx8.partitioner.moves import is_move
 from hlo2tx8.partitioner.reduction_paths import loop_operand_map, num_loop_operands, ranges_after
 from hlo2tx8.schedule.contraction_split import BLOCK
-from hlo2tx8.schedule.costs import Costs, is_in_vectors
+from hlo2tx8.schedule.costs import Costs, is_by_vectors
 
 LEAST_TILES = 2
 """A contraction that waits for DDR is made by few tiles, so that operands are read seldom; then they make its epilogue too."""
@@ -70,6 +70,9 @@ def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) 
     is_in_place = all(member in beside or _is_made_in_place(member, candidate) for member in candidate.members)
     if candidate.rows is not None or not is_in_place:
         return "its reader is no arithmetic on its elements"
+    on_core = sum(map(costs.compute, (op for op in candidate.members if kind_of(op) in ARITHMETIC and not is_by_vectors(op))))
+    if on_core > costs.saved(op, 1, 1):
+        return f"its reader takes the kernel core {on_core:.0f} cycles"
     is_at_index = use.map is None and not candidate.accesses and candidate.has_index_of(op.results[0])
     if not is_at_index and (why := _why_not_stored(op, use)):
         return why
@@ -94,7 +97,7 @@ def _of_same_bytes(dot: Operation, candidate: FusionCandidate) -> set[Operation]
 
 def ends_product(op: Operation, costs: Costs, *, may_convolve: bool = False) -> bool:
     """Is arithmetic on a large product, of which nobody else reads the steps before it? Or on a convolution, if `may_convolve`."""
-    if kind_of(op) is not Kind.ELEMENTWISE or not all(map(is_in_vectors, (*op.operands, *op.results))):
+    if kind_of(op) is not Kind.ELEMENTWISE or not is_by_vectors(op):
         return False
     if prod(shape_of(op.results[0])) < LEAST_SHARE * costs.rates.tiles:
         return False
@@ -107,16 +110,20 @@ def ends_product(op: Operation, costs: Costs, *, may_convolve: bool = False) -> 
 
 
 def _is_made_in_place(op: Operation, candidate: FusionCandidate) -> bool:
-    """Can the vector engine make an instruction's result on the block of a step, or once for the columns of it?"""
+    """Can an instruction's result be made on the block of a step, or once for the columns of it?"""
     if op.name in CONSTANTS or is_free(op):
         return True
     own, root = shape_of(op.results[0]), shape_of(candidate.root.results[0])
-    is_arithmetic = kind_of(op) in ARITHMETIC and all(map(is_in_vectors, (*op.operands, *op.results)))
+    is_arithmetic = kind_of(op) in ARITHMETIC and (is_by_vectors(op) or not any(map(_is_truth, (*op.operands, *op.results))))
     if prod(own) == prod(root):
         return is_move(op) or is_arithmetic
     if (keeps_order(op) or op.name == SLICE) and _is_part_in_memory(op):
         return True
-    return is_arithmetic and own[-1:] == root[-1:] and prod(own) == root[-1]
+    return is_arithmetic and ((prod(own) == root[-1] and own[-1:] == root[-1:]) or prod(own) * root[-1] == prod(root))
+
+
+def _is_truth(value: SSAValue) -> bool:
+    return tensor_type(value).element_type == i1
 
 
 def _is_part_in_memory(op: Operation) -> bool:

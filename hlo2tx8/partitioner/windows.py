@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation
 
 from hlo2tx8.dialects.layout import minor_to_major
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.indexing import Dim, Expr, Interval, Sym, simplify_expr, split_terms
 from hlo2tx8.partitioner.contraction import EXACT_DEPTH, EXACT_PARTS, Role
-from hlo2tx8.partitioner.instruction import tensor_type
 from hlo2tx8.partitioner.iteration_space import IterationSpace, TensorAccess
 from hlo2tx8.partitioner.reduction_paths import loop_counters
 
@@ -75,9 +73,8 @@ def backward_lines_of(
 
 
 def keeps_weights(op: Operation, accesses: Sequence[TensorAccess], space: IterationSpace) -> bool:
-    """Are the filters of a convolution's weights, floats, next to each other in memory, so that they need not be turned?"""
-    is_float = isinstance(tensor_type(op.operands[0]).element_type, AnyFloat)
-    return is_float and any(_ends_in_channels(access, space) for access in accesses if access.map.ranges)
+    """Are the filters of a convolution's weights next to each other in memory, so that they need not be turned?"""
+    return any(_ends_in_channels(access, space) for access in accesses if access.map.ranges)
 
 
 def _ends_in_channels(access: TensorAccess, space: IterationSpace) -> bool:

@@ -1,5 +1,6 @@
 """Pass expand-integer-products: products of integers other than i8 become some of i8, which the matrix engine multiplies.
 
+dot_general i8 %a, i8 %b -> i8      ⟶   convert (dot_general(%a, %b) -> i32)
 dot_general u8 %a, i8 %b -> i32     ⟶   dot_general(%a - 128 as i8, %b) + 128 * (sums of %b)
 dot_general i16 %a, i8 %b -> i32    ⟶   (dot_general(high bytes, %b) << 8) + dot_general(low bytes - 128, %b) + 128 * (sums of %b)
 dot_general i32, i32 -> i32         ⟶   the ten products of bytes that count modulo 2^32, shifted and added up
@@ -52,14 +53,20 @@ class ExpandIntegerProductsPass(ModulePass):
 def _expand(op: Operation) -> str | None:
     """Replaces the product by what takes less time; a line about it, None if it stays."""
     kinds = [kind_of(value) for value in (*op.operands, op.results[0])]
-    if not all(map(is_integer, kinds)) or all(holds_all(dtype("int8"), kind) for kind in kinds[:2]):
+    if not all(map(is_integer, kinds)):
+        return None
+    e, is_convolution = Expansion(op), op.name == "stablehlo.convolution"
+    if kinds[:2] == [dtype("int8")] * 2 and bit_width(kinds[2]) < 32:
+        sums = (ConvolutionProduct(e) if is_convolution else DotProduct.of(e)).product(*op.operands)
+        e.replace(e.converted(sums, as_tensor(op.results[0].type).element_type))
+        return f"{op.name} of int8 in int32"
+    if all(holds_all(dtype("int8"), kind) for kind in kinds[:2]):
         return None
     if (bits := bit_width(kinds[2])) not in (8, 16, 32):
         return None
-    e = Expansion(op)
     left, right = (source_of(value, bits) for value in op.operands)
     fill = None
-    if is_convolution := op.name == "stablehlo.convolution":
+    if is_convolution:
         fill = left.fill(e) if left.has_offset else None
         if left.has_offset and fill is None:
             left = FactorSource(op.operands[0], bits=bits)

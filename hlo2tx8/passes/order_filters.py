@@ -3,8 +3,8 @@
     convolution %x, %w : [b, 0, 1, f]x[o, i, 0, 1]    ⟶    %t = transpose %w, dims = [2, 3, 1, 0]
                                                            convolution %x, %t : [b, 0, 1, f]x[0, 1, i, o]
 
-A convolution of floats is a product of matrices for each element of its window, on weights as they lie in memory, which tiles
-share; others are turned on every tile, for each part of the image. One of bytes is an instruction for all elements, whose weights
+A convolution is a product of matrices for each element of its window, on weights as they lie in memory, which tiles share; others
+are turned on every tile, for each part of the image. One of bytes may be an instruction for all elements, whose weights
 have features next to each other: [0, 1, o, i]. Weights of one element are a matrix, which the engine takes either way, and the
 second operand of a gradient of weights is an image.
 """
@@ -20,10 +20,11 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.builders.expansion import Expansion, conv_numbers, int_array
 from hlo2tx8.builders.rewrite_named import rewrite_named
+from hlo2tx8.device.rates import is_multiplied_in_blocks
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.dialects.xla_dot import sums_type
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
-from hlo2tx8.hlo.ops.convolution import numbers_of, reversal
+from hlo2tx8.hlo.ops.convolution import numbers_of, reversal, window_of
 from hlo2tx8.passes.dimensions.alike import is_reordered
 from hlo2tx8.passes.dimensions.channels_last import is_forward
 
@@ -43,8 +44,7 @@ def _order(op: Operation) -> None:
     (image, weights), attributes = op.operands, attributes_of(op)
     n, kernel = numbers_of(attributes), tensor_like(weights.type).shape
     element, channels = as_tensor(weights.type).element_type, (n.kernel_input_feature_dimension, n.kernel_output_feature_dimension)
-    is_of_bytes = isinstance(element, IntegerType)
-    order = [*n.kernel_spatial_dimensions, *(reversed(channels) if is_of_bytes else channels)]
+    order = [*n.kernel_spatial_dimensions, *(reversed(channels) if _is_one_instruction(op) else channels)]
     backwards = [d for d, turned in zip(n.kernel_spatial_dimensions, reversal(attributes), strict=True) if turned and kernel[d] > 1]
     if (order[-1] == len(order) - 1 and not backwards) or not is_reordered(weights) or not is_forward(op):
         return
@@ -62,3 +62,16 @@ def _order(op: Operation) -> None:
     properties = {k: v for k, v in op.properties.items() if k != "window_reversal"} | {"dimension_numbers": conv_numbers(numbers)}
     found = e.emit("convolution", [image, e.transpose(weights, order)], op.results[0].type, **properties)
     Rewriter.replace_op(op, [], [found])
+
+
+def _is_one_instruction(op: Operation) -> bool:
+    """Is it a convolution of bytes that goes over the elements of its window in one instruction: of channels that are no blocks, or
+    of one image whose weights have features last, which takes less time than to turn them?"""
+    (image, weights), n = op.operands, numbers_of(attributes_of(op))
+    if not isinstance(as_tensor(weights.type).element_type, IntegerType):
+        return False
+    shape, kernel = tensor_like(image.type).shape, tensor_like(weights.type).shape
+    has_strides = max(window_of(attributes_of(op), kernel).strides, default=1) > 1
+    if not is_multiplied_in_blocks([kernel[n.kernel_input_feature_dimension]], 1, is_dense=has_strides):
+        return True
+    return n.kernel_input_feature_dimension == len(kernel) - 1 and shape[n.input_batch_dimension] == 1

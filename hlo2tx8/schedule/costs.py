@@ -13,13 +13,23 @@ from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.isa import ct_activation
 from hlo2tx8.device.rates import Rates
-from hlo2tx8.dialects.vector_instructions import CT_BITS, WITHOUT_CT, ct_unary, is_rounded_exponential
+from hlo2tx8.dialects.vector_instructions import (
+    CT_BITS,
+    WITHOUT_CT,
+    converts_integers,
+    ct_unary,
+    is_rounded_exponential,
+    rounds_as_it_converts,
+)
 from hlo2tx8.dialects.xla_dot import PASSES
 from hlo2tx8.hlo import Kind, numpy_dtype
+from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.partitioner.contraction import num_products
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 
+AT_ONCE = ("add", "subtract", "multiply", "maximum", "minimum", "and", "or", "xor", "not", "negate", "abs", "convert")
+"""What the kernel core has one instruction for."""
 PER_CHANNEL_PASSES = 4
 """Of a batch norm: the mean is subtracted, two factors and the offset are applied."""
 
@@ -57,7 +67,8 @@ class Costs:
     def repeated(self, op: Operation, times: float) -> float:
         """Computing an elementwise instruction so many times instead of once, on the kernel core, which issues nothing for other
         engines meanwhile. What the vector engine computes may cost nothing."""
-        on_core = kind_of(op) is Kind.ELEMENTWISE and (not _is_for_vectors(op) or op.name.partition(".")[2] in WITHOUT_CT)
+        is_without = op.name.partition(".")[2] in WITHOUT_CT and not rounds_as_it_converts(op)
+        on_core = kind_of(op) is Kind.ELEMENTWISE and (not _is_for_vectors(op) or is_without)
         size = max(map(size_bytes, (*op.operands, *op.results)), default=0) if on_core else 0
         return max(0.0, times - 1) * size / (self.rates.tiles * self.rates.kernel_core)
 
@@ -88,7 +99,9 @@ def cycles_per_element(op: Operation, rates: Rates) -> float:
             return 1.0
         case Kind.ELEMENTWISE | Kind.PER_CHANNEL:
             width = max(numpy_dtype(tensor_type(value).element_type).itemsize for value in (*op.operands, *op.results))
-            return width / rates.vector * vector_times(op, rates) if _is_for_vectors(op) else width / rates.mixed_kernel_core
+            if _is_for_vectors(op):
+                return width / rates.vector * vector_times(op, rates)
+            return width / (rates.kernel_core if op.name.partition(".")[2] in AT_ONCE else rates.mixed_kernel_core)
         case _ if op.name in ("stablehlo.reduce", "stablehlo.reduce_window"):
             terms = op.properties.get("window_dimensions")
             read = prod(terms.get_values()) if isinstance(terms, DenseArrayBase) else _ratio(op)
@@ -109,8 +122,22 @@ def is_in_vectors(value: SSAValue) -> bool:
     return bool(made) and all(map(_is_float, (*value.owner.operands, *made)))
 
 
+def is_by_vectors(op: Operation) -> bool:
+    """Does the vector engine compute it: something of elements that it has, a conversion of integers, bits of what it made?"""
+    return all(map(is_in_vectors, (*op.operands, *op.results))) or converts_integers(op) or _is_of_bits(op)
+
+
 def _is_for_vectors(op: Operation) -> bool:
-    return is_in_vectors(op.results[0]) or _is_truth_of_vectors(op.results[0])
+    return is_in_vectors(op.results[0]) or _is_truth_of_vectors(op.results[0]) or converts_integers(op) or _is_of_bits(op)
+
+
+def _is_of_bits(op: Operation) -> bool:
+    """Does it change bits of integers that the vector engine made of floats, or take them for another type?"""
+    name = op.name.removeprefix("stablehlo.")
+    if (name not in CT_BITS and name != "bitcast_convert") or tensor_type(op.results[0]).element_type == i1:
+        return False
+    made = [value.owner for value in op.operands if scalar_of(value) is None]
+    return bool(made) and all(isinstance(own, Operation) and (converts_integers(own) or _is_of_bits(own)) for own in made)
 
 
 def _is_truth_of_vectors(value: SSAValue) -> bool:
@@ -129,6 +156,8 @@ def _is_float(value: SSAValue) -> bool:
 
 def vector_times(op: Operation, rates: Rates) -> int:
     """How many times as long as an addition the vector engine takes for the instruction, 1 where it has none."""
+    if rounds_as_it_converts(op):
+        return 0
     if kind_of(op) is Kind.PER_CHANNEL:
         return PER_CHANNEL_PASSES
     if is_rounded_exponential(op):

@@ -97,8 +97,7 @@ def mesh_cycles(
         moved = moved_bytes(part, box, depth, work) + turned_bytes(part, box, depth, work, rates)
         engine = max(engine, moved / work.products * depth / rates.move)
     stored = _stored_cycles(part, work, rates, rows * columns)
-    blocks = -(-columns // BLOCK)
-    num_parts = num_parts_of(rows, blocks, turns - 1)
+    num_parts = num_parts_of(rows, -(-columns // BLOCK), turns - 1)
     after = num_parts * work.passes * rates.vector_pass + rows * columns * work.passed_cycles
     queued = after / num_parts * min(1.0, (rates.queue + 1) / max(1, work.passes))
     sides = panel_bytes(part, work, box, depth)
@@ -109,9 +108,9 @@ def mesh_cycles(
     in_halves = in_halves and is_sent_in_halves(always, rates, few_slots=work.stores_sums)
     around = _sent_around(rows * columns, turns, rates) if work.in_ring else 0.0
 
-    def step(loaded: Sequence[int]) -> tuple[float, float, float]:
+    def step(loaded: Sequence[int]) -> tuple[float, float, float, float]:
         """Of a step that loads panels of these sides: its cycles, alone and beside what the step before has left to do; those that
-        its first panels take to arrive."""
+        its first panels take to arrive; those of memory."""
         sending, loaded = loaded, [side for side in loaded if side or not (work.rows_stay or work.has_rows)]
         shared = sum(read[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr + own / rates.ddr
         most = max((read[side] for side in loaded), default=0)
@@ -128,10 +127,10 @@ def mesh_cycles(
         turn = max(engine + STEP_OVERHEAD, widening, load, max(send, split) + rates.barrier + STEP_OVERHEAD)
         busy = after + idle_cycles(turns, num_parts, turn, rates.barrier + 2 * STEP_OVERHEAD, queued) if after else 0.0
         transfers = turns * load + (0 if work.stores_sums else stored)
-        return turns * turn, max(turns * turn, transfers, busy), load + split + send + rates.barrier
+        return turns * turn, max(turns * turn, transfers, busy), load + split + send + rates.barrier, turns * shared + stored
 
-    alone, first, start = step((0, 1))
-    of_others = (alone, 0.0) if stays is None else step((1 - stays,))
+    alone, first, start, moved = step((0, 1))
+    of_others = (alone, 0.0, 0.0, moved) if stays is None else step((1 - stays,))
     num_first = num_steps if stays is None else num_steps // steps_alike(part, rates, box)[stays]
     sets = work.column_operands * -(-columns // BLOCK) if is_in_sets(part, work, box) else 1
     is_paced = alone > turns * (engine + STEP_OVERHEAD)
@@ -150,10 +149,11 @@ def mesh_cycles(
             is_paced=is_paced,
         )
     )
-    between = _between_steps(part, work, box, (after, engine, stored), num_steps)
-    late = _made_late(work, rates, depth, turns)
-    pace = Pace(alone, of_others[0], after, start, end, num_steps, steps_alike(part, rates, box)[0], late)
-    return alone + (num_first - 1) * first + (num_steps - num_first) * of_others[1] + start + end + between, pace
+    alike, late = steps_alike(part, rates, box)[0], _made_late(work, rates, depth, turns)
+    pace = Pace(alone, of_others[0], after, start, end, num_steps, alike, late)
+    busy = alone + (num_first - 1) * first + (num_steps - num_first) * of_others[1] + start + end
+    busy += _between_steps(part, work, box, (after, engine, stored), num_steps)
+    return max(busy, num_first * moved + (num_steps - num_first) * of_others[3]), pace
 
 
 def _stored_cycles(part: ContractionPart, work: ContractionWork, rates: Rates, elements: int) -> float:

@@ -24,8 +24,21 @@ from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa.ct_logic import CtBitsBinary, CtBitsUnit
 from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
-from hlo2tx8.device.isa.forms import CtInstruction, CtV, CtVS, CtVuV, CtVuVLoop, CtVV
+from hlo2tx8.device.isa.forms import (
+    BITS,
+    CtInstruction,
+    CtV,
+    CtVS,
+    CtVuV,
+    CtVuVLoop,
+    CtVV,
+    KcConvertForm,
+    KcInstruction,
+    KcV,
+    KcVV,
+)
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm, vec
 from hlo2tx8.dialects.nested import cloned
@@ -35,7 +48,10 @@ from hlo2tx8.lower.dma.mesh import quotient, remainder
 from hlo2tx8.lower.dma.slices import buffers_of, factors_of
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
-ELEMENTWISE = (CtV, CtVV, CtVS, CtVuV, CtConvert, CtMaskMove, TdmaMemset)
+ELEMENTWISE = (CtV, CtVV, CtVS, CtConvert, CtMaskMove, KcV, KcVV, KcConvertForm)
+"""Of each element of their buffers, all of them."""
+PACKED = (CtBitsUnit, CtBitsBinary)
+"""On the bits of all elements."""
 COPIES = 2
 """Of a buffer that one part fills while another one's is read."""
 
@@ -92,6 +108,12 @@ class Epilogue:
         """The size of an element of such a buffer."""
         return self.element_bytes if alloc is self.result else alloc.size_bytes // (self.blocks * self.most_points * self.width)
 
+    def width_of(self, op: Instruction) -> int:
+        """The bytes of the elements whose bits an instruction takes."""
+        (written,) = buffers_of(op, is_write=True)
+        assert isinstance(written.owner, spm.AllocOp)
+        return self.element_bytes_of(written.owner)
+
     @property
     def local(self) -> tuple[spm.AllocOp, ...]:
         """Buffers that only a part's own arithmetic accesses."""
@@ -100,7 +122,7 @@ class Epilogue:
     @property
     def has_arithmetic(self) -> bool:
         """Is there more than transfers?"""
-        return any(isinstance(op, CtInstruction) for op in self.compute)
+        return any(isinstance(op, CtInstruction | KcInstruction) for op in self.compute)
 
     def cycles(self, num_parts: int, chip: Chip) -> float:
         """What the vector engine takes for a whole result in so many parts."""
@@ -239,8 +261,10 @@ class Epilogue:
 
     def _cut(self, step: StepBuilder, op: Instruction, values: dict[str, Any], part: "EpiloguePart") -> None:
         """Changes an instruction's fields to what it does for a part."""
-        if isinstance(op, ELEMENTWISE):
+        if isinstance(op, (*ELEMENTWISE, CtVuV, TdmaMemset)):
             values["n"] = part.elements
+        elif isinstance(op, PACKED):
+            values["n"] = step(part.elements, BITS * self.width_of(op))
         elif isinstance(op, TdmaGatherScatter) and not turning(op, "w"):
             values["run_bytes"] = step(part.elements, op.fmt.bytes)
         elif isinstance(op, CtVuVLoop):

@@ -8,14 +8,15 @@ from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import Instruction
-from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
+from hlo2tx8.device.isa.ct_logic import CtBitsUnit
+from hlo2tx8.device.isa.ct_move import CtConvert
 from hlo2tx8.device.isa.extents import Elements
-from hlo2tx8.device.isa.forms import CtInstruction, CtV, CtVS, CtVuV, CtVuVLoop, CtVV
+from hlo2tx8.device.isa.forms import BITS, CtInstruction, CtV, CtVS, CtVuV, CtVuVLoop, CtVV, KcInstruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import spm, vec
 from hlo2tx8.lower.box_levels import Size
-from hlo2tx8.lower.dma.epilogue_parts import Epilogue, is_product, turning
+from hlo2tx8.lower.dma.epilogue_parts import ELEMENTWISE, PACKED, Epilogue, is_product, turning
 from hlo2tx8.lower.dma.slices import buffers_of
 
 
@@ -76,7 +77,7 @@ def epilogue_of(
                 brought[alloc] = None
             elif alloc is not found.result and alloc.size_bytes >= count:
                 whole[alloc] = None
-                if not isinstance(op, CtInstruction):
+                if not isinstance(op, CtInstruction | KcInstruction):
                     moved[alloc] = None
     outside = [alloc for alloc in whole if alloc not in ops]
     fills = [_fill_of(alloc, ops) for alloc in outside]  # other things that steps or their parts share are computed once
@@ -120,7 +121,7 @@ def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
     """Can an instruction be made one for a part?"""
     if not epilogue.is_whole(op):
         return isinstance(op, Rdma | TdmaMemset | TdmaGatherScatter | CtV | CtVV | CtVS | CtConvert)
-    own = (epilogue.result, *epilogue.whole, *epilogue.brought)
+    own = (*epilogue.there, *epilogue.whole)
     fits: dict[str, bool] = {}
     sources = [field.name for field in op.FIELDS if isinstance(field.num_bytes, Elements) and field.num_bytes.is_source]
     for access in op.accesses():
@@ -137,8 +138,10 @@ def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
         return epilogue.is_of_blocks(value, epilogue.width * times, epilogue.points)
 
     match op:
-        case CtV() | CtVV() | CtVS() | CtConvert() | CtMaskMove():
+        case _ if isinstance(op, ELEMENTWISE):
             return all(fits.values()) and is_all(op.field("n")) and op.rounding is not Rounding.STOCHASTIC
+        case _ if isinstance(op, PACKED):
+            return _is_cut_of_bits(op, epilogue, count)
         case CtVuV() | CtVuVLoop():
             is_once = epilogue.blocks == 1
             if isinstance(op, CtVuVLoop):
@@ -160,3 +163,14 @@ def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
             )
         case _:
             return False
+
+
+def _is_cut_of_bits(op: Instruction, epilogue: Epilogue, count: int) -> bool:
+    """The same of an instruction on bits: are they those of all elements, of integers that are as wide in all its buffers?"""
+    own = [op.field(name) for name in ("dst", "a", "b")[: 2 if isinstance(op, CtBitsUnit) else 3]]
+    owners = [value.owner for value in own if isinstance(value, SSAValue)]
+    wholes = [owner for owner in owners if isinstance(owner, spm.AllocOp) and owner in (*epilogue.there, *epilogue.whole)]
+    widths = {owner.step_bytes // count for owner in wholes}
+    if len(wholes) < len(own) or len(widths) != 1 or any(owner.step_bytes % count for owner in wholes):
+        return False
+    return epilogue.is_of_blocks(op.field("n"), epilogue.width * BITS * widths.pop(), epilogue.points)

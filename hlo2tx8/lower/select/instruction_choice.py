@@ -11,7 +11,14 @@ from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import ct_activation, ct_arith, ct_move, kc_function, kc_move, kc_vector
 from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.forms import BITS, CtInstruction
-from hlo2tx8.dialects.vector_instructions import CT_BITS, CT_BITS_OF_UNITS, ct_unary, is_rounded_exponential, rounds_to_tf32
+from hlo2tx8.dialects.vector_instructions import (
+    CT_BITS,
+    CT_BITS_OF_UNITS,
+    ct_unary,
+    is_rounded_exponential,
+    rounds_as_it_converts,
+    rounds_to_tf32,
+)
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.element_format import Operand, PerChannel, Splat, Vector
 from hlo2tx8.lower.select.instruction_tables import (
@@ -31,7 +38,7 @@ from hlo2tx8.lower.select.selector import Selector
 ONE = 0x3F800000  # FP32
 UNIT_BITS = 64
 """Of a unit of packed bits."""
-BITS_OF_SIDES = (Format.INT8, Format.UINT8, Format.INT32, Format.UINT32)
+BITS_OF_INTEGERS = (Format.INT8, Format.UINT8, Format.INT32, Format.UINT32)
 """Of what the matrix engine multiplies the vector engine takes bits, though nobody has converted them yet."""
 
 
@@ -46,6 +53,8 @@ def choose(s: Selector, op: Operation, operands: Sequence[Operand], formats: Seq
     special = _SPECIAL.get(name)
     if special is not None:
         return special(s, op, operands, formats, fmt)
+    if rounds_as_it_converts(op):
+        return s.buffer(operands[0])
     if len(operands) == 1:
         return _unary(s, op, name, s.buffer(operands[0]), fmt)
     if len(operands) == 2:
@@ -87,8 +96,8 @@ def _binary(s: Selector, name: str, a: Operand, b: Operand, fmt: Format) -> SSAV
         if isinstance(b, PerChannel) and isinstance(a, SSAValue):
             return s.apply_per_channel(CT_PER_CHANNEL[name], a, b.buffer, fmt)
         return _emit(s, vector_form, fmt, fmt, a=s.buffer(a), b=s.buffer(b))
-    is_of_vectors = s.is_side if fmt in BITS_OF_SIDES else any(map(_is_of_vectors, (a, b)))
-    if name in CT_BITS and fmt in (Format.PRED, Format.INT16, *BITS_OF_SIDES) and is_of_vectors:
+    is_of_vectors = (s.is_side and fmt in BITS_OF_INTEGERS) or any(map(_is_of_vectors, (a, b)))
+    if name in CT_BITS and fmt in (Format.PRED, Format.INT16, *BITS_OF_INTEGERS) and is_of_vectors:
         if not isinstance(a, SSAValue):
             a, b = b, a
         if isinstance(b, Splat) and isinstance(a, SSAValue):
@@ -212,9 +221,11 @@ def _convert(s: Selector, op: Operation, operands: Sequence[Operand], formats: S
     if source in CT_CONVERT_INTEGERS and fmt in CT_FORMATS:
         return _convert_on_ct(s, src, source, fmt, Rounding.NEAREST_EVEN)
     if source in CT_FORMATS and fmt in CT_CONVERT_INTEGERS:
-        if not ct_move.CtConvert.takes(fmt, source, Rounding.TOWARD_ZERO):
+        is_rounded = isinstance(made := op.operands[0].owner, Operation) and rounds_as_it_converts(made)
+        rounding = Rounding.NEAREST_EVEN if is_rounded else Rounding.TOWARD_ZERO
+        if not ct_move.CtConvert.takes(fmt, source, rounding):
             src, source = _convert_on_ct(s, src, source, Format.FP32, Rounding.NEAREST_EVEN), Format.FP32
-        return _convert_on_ct(s, src, source, fmt, Rounding.TOWARD_ZERO)
+        return _convert_on_ct(s, src, source, fmt, rounding)
     return s.as_format(src, source, fmt)
 
 

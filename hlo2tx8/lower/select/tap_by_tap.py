@@ -171,7 +171,8 @@ def from_plane(step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, buffer: SSAVal
     plane = TapPlane.of(op, lanes, step.shape)
     *blocks, inner = (step.shape[lane] for lane in lanes.columns)
     layout = Blocked(fmt, 1, plane.rows, inner)
-    if plane.rows == prod(plane.results) and layout.aligned_channels == inner:
+    is_dense = len(list(layout.blocks())) == 1 and layout.aligned_channels == inner
+    if plane.rows == prod(plane.results) and is_dense:
         return buffer
     dense, vector = [prod(plane.results[i + 1 :]) for i in range(len(plane.results))], step.alloc(fmt)
     for part in layout.blocks():

@@ -103,9 +103,10 @@ def _window_orders(
     *blocks, features = (-1 - number for number in range(len(windows), len(depth)))
     fmt = format_of(op.element_type)
     sizes, is_dense = [other.lane_shape[-1] for other in _added_up_with(op)], any(w.stride > 1 for w in op.window_list)
-    is_whole = fmt is not Format.INT8 and is_multiplied_in_blocks(sizes, fmt.bytes, is_dense=is_dense)
-    if not shared and is_whole and columns.has_last(filters, fmt, len(windows)) and not rows.is_ragged([*plane, *filters]):
-        return [*blocks, *plane, features], [*taps, *blocks, *filters[:-1], features, filters[-1]]
+    is_whole = is_multiplied_in_blocks(sizes, fmt.bytes, is_dense=is_dense)
+    inner = columns.inner_lanes(filters, fmt, len(windows))
+    if not shared and is_whole and inner and not rows.is_ragged([*plane, *filters]):
+        return [*blocks, *plane, features], [*taps, *blocks, *filters[:-inner], features, *filters[-inner:]]
     return [*shared, *blocks, *plane, features], [*shared, *blocks, *taps, *filters, features]
 
 
@@ -228,12 +229,19 @@ class _Side:
         outer, inner = ([-1], [-2]) if len(depth) > 1 else ([], [-1])
         return [*batch, *outer, *own, *inner]
 
-    def has_last(self, lanes: Sequence[int], fmt: Format, taps: int) -> bool:
-        """Is the last of these lane dimensions next to each other in memory, and are they blocks of channels, or all of them? The
-        depth behind so many taps is not."""
-        if not lanes or self._stride(lanes[-1]) != 1 or self._stride(self.rank + taps) == 1:
-            return False
-        return len(lanes) == 1 or self.box.space.shape[lanes[-1]] == block_width(fmt)
+    def inner_lanes(self, lanes: Sequence[int], fmt: Format, taps: int) -> int:
+        """How many of these lane dimensions, the last ones, are next to each other in memory and together a block of channels, or
+        all of them; 0 if none are. The depth behind so many taps is not."""
+        if not lanes or self._stride(self.rank + taps) == 1:
+            return 0
+        size, width = 1, block_width(fmt)
+        for number, lane in enumerate(reversed(lanes), start=1):
+            if self._stride(lane) != size:
+                return 0
+            size *= self.box.space.shape[lane]
+            if size == width or (number == len(lanes) and size < width) or len(lanes) == 1:
+                return number
+        return 0
 
     def is_ragged(self, lanes: Sequence[int]) -> bool:
         """Has some step fewer lanes along one of these dimensions?"""

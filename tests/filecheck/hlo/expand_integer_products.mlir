@@ -44,3 +44,17 @@ func.func @main(%0: tensor<70xi32>, %1: tensor<70xi32>) -> tensor<i32> {
 
 // CHECK:      func.func @main(
 // CHECK-NEXT:   "stablehlo.dot_general"
+
+// -----
+
+// Sums of bytes that are bytes again: the engine's are of 32 bits, what is left of them is a conversion behind it.
+
+func.func @main(%0: tensor<64x64xi8>, %1: tensor<64x64xi8>) -> tensor<64x64xi8> {
+  %2 = "stablehlo.dot_general"(%0, %1) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<64x64xi8>, tensor<64x64xi8>) -> tensor<64x64xi8>
+  func.return %2 : tensor<64x64xi8>
+}
+
+// CHECK:      func.func @main(
+// CHECK-NEXT:   %[[S:.*]] = "stablehlo.dot_general"(%0, %1){{.*}}-> tensor<64x64xi32>
+// CHECK-NEXT:   %[[B:.*]] = "stablehlo.convert"(%[[S]]) : (tensor<64x64xi32>) -> tensor<64x64xi8>
+// CHECK-NEXT:   func.return {{.*}}%[[B]]

@@ -30,15 +30,30 @@ func.func @main(%0: tensor<2x12x12x16xf32>, %1: tensor<8x16x1x1xf32>, %2: tensor
 
 // -----
 
-// Of bytes features come last, and stay there.
+// Weights of bytes as well; those of one image that have features last stay, as one instruction takes them all.
 
-func.func @main(%0: tensor<2x12x12x16xi8>, %1: tensor<3x3x16x8xi8>, %2: tensor<8x3x3x16xi8>) -> (tensor<2x10x10x8xi32>, tensor<2x10x10x8xi32>) {
-  %3 = "stablehlo.convolution"(%0, %1) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_strides = array<i64: 1, 1>}> : (tensor<2x12x12x16xi8>, tensor<3x3x16x8xi8>) -> tensor<2x10x10x8xi32>
-  %4 = "stablehlo.convolution"(%0, %2) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[o, 0, 1, i]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_strides = array<i64: 1, 1>}> : (tensor<2x12x12x16xi8>, tensor<8x3x3x16xi8>) -> tensor<2x10x10x8xi32>
-  func.return %3, %4 : tensor<2x10x10x8xi32>, tensor<2x10x10x8xi32>
+func.func @main(%0: tensor<2x12x12x16xi8>, %1: tensor<3x3x16x8xi8>, %2: tensor<8x3x3x16xi8>, %3: tensor<1x12x12x16xi8>) -> (tensor<2x10x10x8xi32>, tensor<2x10x10x8xi32>, tensor<1x10x10x8xi32>) {
+  %4 = "stablehlo.convolution"(%0, %1) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_strides = array<i64: 1, 1>}> : (tensor<2x12x12x16xi8>, tensor<3x3x16x8xi8>) -> tensor<2x10x10x8xi32>
+  %5 = "stablehlo.convolution"(%0, %2) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[o, 0, 1, i]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_strides = array<i64: 1, 1>}> : (tensor<2x12x12x16xi8>, tensor<8x3x3x16xi8>) -> tensor<2x10x10x8xi32>
+  %6 = "stablehlo.convolution"(%3, %2) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[o, 0, 1, i]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_strides = array<i64: 1, 1>}> : (tensor<1x12x12x16xi8>, tensor<8x3x3x16xi8>) -> tensor<1x10x10x8xi32>
+  func.return %4, %5, %6 : tensor<2x10x10x8xi32>, tensor<2x10x10x8xi32>, tensor<1x10x10x8xi32>
+}
+
+// CHECK:      func.func @main(
+// CHECK-NEXT:   "stablehlo.convolution"(%0, %1) {{.*}}[0, 1, i, o]
+// CHECK-NEXT:   %[[W:.*]] = "stablehlo.transpose"(%2) <{permutation = array<i64: 1, 2, 3, 0>}>
+// CHECK-NEXT:   "stablehlo.convolution"(%0, %[[W]]) {{.*}}[0, 1, i, o]
+// CHECK-NEXT:   "stablehlo.convolution"(%3, %2) {{.*}}[o, 0, 1, i]
+
+// -----
+
+// Features that are no blocks, under windows that move by two: the engine takes all elements of a window at once.
+
+func.func @main(%0: tensor<2x12x12x130xi8>, %1: tensor<3x3x130x8xi8>) -> tensor<2x5x5x8xi32> {
+  %2 = "stablehlo.convolution"(%0, %1) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_strides = array<i64: 2, 2>}> : (tensor<2x12x12x130xi8>, tensor<3x3x130x8xi8>) -> tensor<2x5x5x8xi32>
+  func.return %2 : tensor<2x5x5x8xi32>
 }
 
 // CHECK:      func.func @main(
 // CHECK-NEXT:   %[[W:.*]] = "stablehlo.transpose"(%1) <{permutation = array<i64: 0, 1, 3, 2>}>
 // CHECK-NEXT:   "stablehlo.convolution"(%0, %[[W]]) {{.*}}[0, 1, o, i]
-// CHECK-NEXT:   "stablehlo.convolution"(%0, %2) {{.*}}[o, 0, 1, i]
