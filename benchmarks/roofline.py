@@ -460,7 +460,21 @@ def losses() -> Iterator[Workload]:
     yield Workload("gradient of the gates of 2 of 64 experts", gates, experts)
 
 
-GROUPS = (streaming, statistics, products, converted, of_bytes, layers, convolutions, orders, gradients, recurrent, indexed, updates, losses)
+GROUPS = (
+    streaming,
+    statistics,
+    products,
+    converted,
+    of_bytes,
+    layers,
+    convolutions,
+    orders,
+    gradients,
+    recurrent,
+    indexed,
+    updates,
+    losses,
+)
 
 
 def measured(workload: Workload) -> tuple[float, str]:
