@@ -57,7 +57,7 @@ from hlo2tx8.schedule.contraction_split import (
     sides_that_stay,
     split_part,
 )
-from hlo2tx8.schedule.costs import cycles_per_element
+from hlo2tx8.schedule.costs import cycles_per_summed_element
 from hlo2tx8.schedule.mesh_estimate import has_idle_tiles
 from hlo2tx8.schedule.mesh_split import resident_blockings, row_blockings, shared_blockings, split_on_mesh
 from hlo2tx8.schedule.plan import Candidate, Estimate
@@ -326,7 +326,7 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     have_same_rows, are_of_same_bytes = _have_same_rows(loop, partitioned), len(dots) > 1 and _are_of_same_bytes(loop)
     sharing = len(dots) if have_same_rows or are_of_same_bytes else 1
     copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots) // sharing
-    passed = sum(cycles_per_element(op, rates) for op in around)
+    passed = sum(cycles_per_summed_element(op, rates) for op in around)
     moved, rows_stay, has_rows = results + beside, False, False
     if target.residence is not None:
         stays = [v for v in read if isinstance(v, BlockArgument) and v.index in target.residence.operands]

@@ -99,15 +99,21 @@ def cycles_per_element(op: Operation, rates: Rates) -> float:
             return 1.0
         case Kind.ELEMENTWISE | Kind.PER_CHANNEL:
             width = max(numpy_dtype(tensor_type(value).element_type).itemsize for value in (*op.operands, *op.results))
-            if _is_for_vectors(op):
-                return width / rates.vector * vector_times(op, rates)
-            return width / (rates.kernel_core if op.name.partition(".")[2] in AT_ONCE else rates.mixed_kernel_core)
+            return width / rates.vector * vector_times(op, rates) if _is_for_vectors(op) else width / rates.mixed_kernel_core
         case _ if op.name in ("stablehlo.reduce", "stablehlo.reduce_window"):
             terms = op.properties.get("window_dimensions")
             read = prod(terms.get_values()) if isinstance(terms, DenseArrayBase) else _ratio(op)
             return read * sum(cycles_per_element(inner, rates) for inner in op.regions[0].block.ops if inner.results)
         case _:
             return inf
+
+
+def cycles_per_summed_element(op: Operation, rates: Rates) -> float:
+    """Of an instruction on the sums of a product, which lie as they are wanted: nothing is brought for it, and the kernel core
+    takes one instruction for what it has one for."""
+    found = cycles_per_element(op, rates)
+    is_at_once = not _is_for_vectors(op) and op.name.partition(".")[2] in AT_ONCE
+    return found * rates.mixed_kernel_core / rates.kernel_core if is_at_once else found
 
 
 def _ratio(op: Operation) -> float:

@@ -55,27 +55,28 @@ class Resident:
         if is_same and [(strides[k], step.shape[k]) for k in moving] == [(self.strides[k], self.shape[k]) for k in own]:
             return self.buffer
         start = 0 if is_same else self._start(step, op, slots, [0] * len(strides))
-        read = self._read_strides(step, strides, ())
+        lanes = [self._levels(step, lane, stride, step.extents[lane]) for lane, stride in enumerate(strides)]
         source = step.at(self.buffer, step(start, fmt.bytes))
-        if all(read[k] == dense[k] for k in moving):
+        if all(len(lanes[k]) == 1 and lanes[k][0].strides[0] == dense[k] for k in moving):
             return source
         result = step.alloc(fmt)
-        levels = [BoxLevel(extent, (r, w)) for extent, r, w in zip(step.extents, read, dense, strict=True)]
-        step.move(result, source, levels, fmt)
+        step.move(result, source, [level for lane in lanes for level in lane], fmt)
         return result
 
     def place(
         self, step: StepBuilder, op: vec.LoadOp, fmt: Format, slots: Mapping[SSAValue, SSAValue], dst: SSAValue, box: Box
     ) -> None:
         """Puts what a load with clips reads, which is not empty, into its lanes of a vector."""
-        strides = vec.ints(op.strides)
         source = step.at(self.buffer, step(self._start(step, op, slots, box.starts), fmt.bytes))
-        read, write = self._read_strides(step, strides, vec.ints(op.clipped)), dense_strides(step.extents, step)
         at: Size = 0
-        for start, stride in zip(box.starts, write, strict=True):
+        for start, stride in zip(box.starts, dense_strides(step.extents, step), strict=True):
             at = step.add(at, step(start, stride))
-        levels = [BoxLevel(e, (r, w)) for e, r, w in zip(box.extents, read, write, strict=True)]
-        step.move(step.at(dst, step(at, fmt.bytes)), source, levels, fmt)
+        clipped = vec.ints(op.clipped)
+        lanes = (
+            self._levels(step, lane, stride, extent, is_clipped=lane in clipped)
+            for lane, (stride, extent) in enumerate(zip(vec.ints(op.strides), box.extents, strict=True))
+        )
+        step.move(step.at(dst, step(at, fmt.bytes)), source, [level for lane in lanes for level in lane], fmt)
 
     def _start(self, step: StepBuilder, op: vec.LoadOp, slots: Mapping[SSAValue, SSAValue], starts: Sequence[Size]) -> Size:
         """The element of the buffer that is a load's at these lanes: its distance from the first one, lane by lane."""
@@ -98,24 +99,28 @@ class Resident:
             total = step.add(total, step(coordinate, dense[k]))
         return total
 
-    def _read_strides(self, step: StepBuilder, strides: Sequence[int], clipped: Sequence[int]) -> list[Size]:
-        """How far each lane of a load moves inside of the buffer."""
-        dense = dense_strides(self.extents, step)
-        found: list[Size] = []
-        for lane, (stride, size) in enumerate(zip(strides, step.shape, strict=True)):
-            if size == 1 or stride == 0:
-                found.append(0)
-                continue
-            inside = [
-                k
-                for k, own in enumerate(self.strides)
-                if own and stride % own == 0 and (lane in clipped or stride * (size - 1) < own * self.shape[k])
-            ]
-            if not inside:
+    def _lane(self, stride: int, size: int) -> int | None:
+        """The lane of the buffer along which so many elements of the tensor are that are so far apart."""
+        lanes = (k for k, own in enumerate(self.strides) if own and stride % own == 0 and stride * (size - 1) < own * self.shape[k])
+        return max(lanes, key=lambda k: self.strides[k], default=None)
+
+    def _levels(self, step: StepBuilder, lane: int, stride: int, extent: Size, *, is_clipped: bool = False) -> list[BoxLevel]:
+        """A lane of a load as levels of a move, the outermost first: several where it goes over whole lanes of the buffer, as a
+        block of channels does over two narrower ones."""
+        size = step.shape[lane]
+        write, dense = dense_strides(step.extents, step)[lane], dense_strides(self.extents, step)
+        if size == 1 or stride == 0:
+            return [BoxLevel(extent, (0, write))]
+        found: list[BoxLevel] = []
+        while (own := self._lane(stride, 1 if is_clipped else size)) is None:
+            own = self._lane(stride, 2)
+            count, rest = (1, 0) if own is None else divmod(self.strides[own] * self.shape[own], stride)
+            if own is None or rest or size % count or extent != size or self.extents[own] != self.shape[own]:
                 raise CompileError("E3201", "a load from a tensor in SPM walks over it in another way than it was stored")
-            own_lane = max(inside, key=lambda k: self.strides[k])
-            found.append(step(stride // self.strides[own_lane], dense[own_lane]))
-        return found
+            found.append(BoxLevel(count, (step(stride // self.strides[own], dense[own]), write)))
+            size, stride, write = size // count, stride * count, step(write, count)
+            extent = size
+        return [BoxLevel(extent, (step(stride // self.strides[own], dense[own]), write)), *reversed(found)]
 
 
 def is_resident(tensor: SSAValue) -> bool:
