@@ -110,7 +110,7 @@ def ends_product(op: Operation, costs: Costs, *, may_convolve: bool = False) -> 
 
 
 def _is_made_in_place(op: Operation, candidate: FusionCandidate) -> bool:
-    """Can an instruction's result be made on the block of a step, or once for the columns of it?"""
+    """Can an instruction's result be made on the block of a step, or once for its columns or its rows?"""
     if op.name in CONSTANTS or is_free(op):
         return True
     own, root = shape_of(op.results[0]), shape_of(candidate.root.results[0])
@@ -119,7 +119,9 @@ def _is_made_in_place(op: Operation, candidate: FusionCandidate) -> bool:
         return is_move(op) or is_arithmetic
     if (keeps_order(op) or op.name == SLICE) and _is_part_in_memory(op):
         return True
-    return is_arithmetic and ((prod(own) == root[-1] and own[-1:] == root[-1:]) or prod(own) * root[-1] == prod(root))
+    columns = root[-1] if root else 1
+    is_of_columns = own[-1:] == (columns,) and prod(own) == columns
+    return is_arithmetic and (is_of_columns or prod(own) * columns == prod(root) or prod(own) == 1)
 
 
 def _is_truth(value: SSAValue) -> bool:
