@@ -55,10 +55,11 @@ from hlo2tx8.link.builder import PieceBuilder, origin_of
 from hlo2tx8.link.counted import Counted, counted, is_unread, unset_states
 from hlo2tx8.link.moves import Move
 from hlo2tx8.link.place import PlacedStep, placed
-from hlo2tx8.link.records import meet
+from hlo2tx8.link.records import meet, written_by
 from hlo2tx8.link.selectors import FOUND, NO_BRANCH, SELECTOR, in_range, is_selected
 from hlo2tx8.link.slots import Slots
-from hlo2tx8.link.views import Begin, SlotViews, are_enough
+from hlo2tx8.link.swapped import Swapped, swapped
+from hlo2tx8.link.views import LAST_REGISTER, Begin, SlotViews, are_enough
 from hlo2tx8.link.written_parts import written_parts
 from hlo2tx8.lower.encode.encode import NO_BASES, EncodedKernel, ViewBase
 
@@ -90,6 +91,8 @@ class Linker:
     """Of the kernels that have been launched."""
     liveness: Liveness = field(default_factory=Liveness)
     functions: dict[str, LinkedFunction] = field(default_factory=dict[str, "LinkedFunction"])
+    swapped: dict[SSAValue, tuple[int, Begin]] = field(default_factory=dict[SSAValue, "tuple[int, Begin]"])
+    """Where the turns of loops write states that have two places: the slot, and where in it."""
     written: set[Operation] = field(default_factory=set[Operation])
     """Updates that kernels have done themselves."""
 
@@ -183,8 +186,7 @@ class Linker:
         numbers = op.replaces.get_values() if op.replaces and not tiles else ()  # others may read what a placed one overwrites
         replaced = [op.operands[n] for n in numbers if op.operands[n] in dying and op.operands[n] not in self.views.begins]
         results = self.updated(op, dying) or [
-            self.part(parts[number][0]) if number in parts else self.slots.replace(v, replaced)
-            for number, v in enumerate(op.results)
+            self.part(parts[number][0]) if number in parts else self.place(v, replaced) for number, v in enumerate(op.results)
         ]
         first = len(temporary)
         for type_ in kernel.scratch:
@@ -203,16 +205,16 @@ class Linker:
         in their places; those that it cannot are taken out."""
         name, shown = op.callee.string_value(), {v: self.views.begins[v] for v in op.operands if v in self.views.begins}
         operands = [self.slots.of[v] for v in op.operands]
-        if parts and not are_enough([*shown.values(), *(begin for _, begin in parts.values())]):
+        places = {len(operands) + n: self.swapped[v][1] for n, v in enumerate(op.results) if v in self.swapped}
+        if parts and not are_enough([*shown.values(), *places.values(), *(begin for _, begin in parts.values())]):
             parts.clear()
-        if not shown and not parts:
+        if not shown and not parts and not places:
             return self.code(name, rectangle), operands, []
         of_parts = {len(operands) + number: begin for number, (_, begin) in parts.items()}
-        if is_lowered(op) and are_enough(shown.values()) and not shown.keys() & op.updated.values():
-            wanted = {n: shown[v] for n, v in enumerate(op.operands) if v in shown} | of_parts
-            bases = dict(zip(wanted, self.views.bases(list(wanted.values()), op), strict=True))
+        if is_lowered(op) and are_enough([*shown.values(), *places.values()]) and not shown.keys() & op.updated.values():
+            wanted = {n: shown[v] for n, v in enumerate(op.operands) if v in shown} | of_parts | places
             try:
-                return self.code(name, rectangle, bases), operands, []
+                return self.code(name, rectangle, self.bases(wanted, op)), operands, []
             except CompileError:  # it needs the registers itself
                 pass
         parts.clear()
@@ -221,7 +223,20 @@ class Linker:
             copies[value] = self.slots.scratch(value.type)
             self.slots.hold(copies[value])
             self.views.copy(value, begin, copies[value], value, op)
-        return self.code(name, rectangle), [copies.get(v, self.slots.of[v]) for v in op.operands], list(copies.values())
+        code = self.code(name, rectangle, self.bases(places, op))
+        return code, [copies.get(v, self.slots.of[v]) for v in op.operands], list(copies.values())
+
+    def bases(self, begins: Mapping[int, Begin], op: Operation) -> Bases:
+        """Where arguments begin, with registers."""
+        return dict(zip(begins, self.views.bases(list(begins.values()), op), strict=True))
+
+    def place(self, value: SSAValue, replaced: "list[SSAValue]") -> int:
+        """Choose the slot of a kernel's result: that of the state which it is in the next turn, if that has two places."""
+        if value not in self.swapped:
+            return self.slots.replace(value, replaced)
+        slot, self.views.begins[value] = self.swapped[value]
+        self.slots.put(value, slot)
+        return slot
 
     def part(self, update: UpdateOp) -> int:
         """The slot that an update's result is in, of which a kernel writes the part itself."""
@@ -260,9 +275,14 @@ class Linker:
         slots, inside = self.slots, captured(op)
         homes: list[int] = []
         unset = unset_states(op)
+        shown = {number for value in inside if value in self.views.begins for number in self.views.begins[value].numbers}
+        found = swapped(op, len(shown), unset, self.is_free) if isinstance(op, RepeatOp) else ()
+        swaps = {own.number: own for own in found}
         for number, (start, result) in enumerate(zip(op.operands, op.results, strict=True)):
             is_last_use = start in dying and start not in inside
-            if number in unset:
+            if number in swaps:
+                homes.append(slots.scratch(swaps[number].type))
+            elif number in unset:
                 homes.append(slots.home_of_new(result, homes, start if is_last_use else None))
             else:
                 homes.append(slots.home(start, result, homes, is_last_use=is_last_use))
@@ -280,10 +300,34 @@ class Linker:
             counter = counted(op) if isinstance(op, RepeatOp) else None
             if counter is not None:
                 self.views.count(counter, TURN)
+            if swaps:
+                self.swap(list(swaps.values()), homes)
             self.region(op.body.block, homes, counter)
-        for result, home in zip(op.results, homes, strict=True):
-            slots.put(result, home)
+        for number, (result, home) in enumerate(zip(op.results, homes, strict=True)):
+            if number in swaps and hi % 2:
+                size = swaps[number].size_bytes
+                self.pieces.copy_part(home, ViewBase(size), slots.place(result), size, op)
+            else:
+                slots.put(result, home)
             slots.release(home)
+
+    def swap(self, states: Sequence[Swapped], homes: Sequence[int]) -> None:
+        """Note where the turns of a loop read and write states that have two places, at the beginning of its body."""
+        turn = states[0].old
+        self.views.swap(turn, TURN)
+        for own in states:
+            self.views.begins[own.old], begin = own.begins(turn)
+            self.swapped[own.new] = homes[own.number], begin
+
+    def is_free(self, op: KernelOp, places: Mapping[int, ViewBase]) -> bool:
+        """Does a kernel leave the last register of views alone, if some arguments have these places?"""
+        name = op.callee.string_value()
+        if LAST_REGISTER in written_by(self.encoded[name].records):
+            return False
+        try:
+            return is_lowered(op) and bool(self.code(name, None, places))
+        except CompileError:  # it needs the registers itself
+            return False
 
     def condition(self, op: WhileOp, homes: Sequence[int]) -> None:
         """Append the loop's condition and the exit that depends on it; the loop variables stay in their slots `homes`."""

@@ -15,7 +15,7 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.isa.encoding import Record, Register
-from hlo2tx8.device.isa.kc_control import KcAffine, KcMax, KcMin
+from hlo2tx8.device.isa.kc_control import KcAffine, KcMax, KcMin, KcMod
 from hlo2tx8.dialects.launch import KernelOp, ViewOp
 from hlo2tx8.hlo.signature import port_of
 from hlo2tx8.link.barriers import Scalars
@@ -57,6 +57,12 @@ class SlotViews:
         self.pieces.add(Scalars(records))
         self.most[counter.value] = max(most, 0)
         self.pieces.held[register] = counter.value, max(most, 0)
+
+    def swap(self, turn: SSAValue, register: Register) -> None:
+        """Append what brings the number of a turn, which is in a register, modulo 2 into the last register, which is left to it;
+        `turn` stands for that number."""
+        self.pieces.add(Scalars([Record(KcMod, {"rd": Register(LAST_REGISTER), "a": register, "b": 2})]))
+        self.pieces.held[LAST_REGISTER] = turn, 1
 
     def clamped(self, number: tuple[SSAValue, int]) -> tuple[SSAValue, int]:
         """A number and its room; of a counter that is never more than that, the greatest that it is."""
@@ -107,6 +113,7 @@ class SlotViews:
 
 
 _REGISTERS = range(FIRST_VIEW_REGISTER, FIRST_VIEW_REGISTER + VIEW_REGISTERS)
+LAST_REGISTER = _REGISTERS[-1]
 
 
 def are_enough(begins: Iterable[Begin]) -> bool:
