@@ -393,6 +393,17 @@ def lstm(inputs: jax.Array, w: jax.Array, u: jax.Array, bias: jax.Array, state: 
     return lax.scan(turn, (state, state), inputs)[0][0]
 
 
+def gru(inputs: jax.Array, w: jax.Array, u: jax.Array, bias: jax.Array, state: jax.Array) -> jax.Array:
+    """The last state of a gated recurrent unit, which resets what its state is multiplied to."""
+
+    def turn(h: jax.Array, x: jax.Array) -> tuple[jax.Array, None]:
+        added, carried = jnp.split(x @ w + bias, 3, -1), jnp.split(h @ u, 3, -1)
+        update, reset = (jax.nn.sigmoid(a + b) for a, b in zip(added[:2], carried[:2], strict=True))
+        return (1 - update) * jnp.tanh(added[2] + reset * carried[2]) + update * h, None
+
+    return lax.scan(turn, state, inputs)[0]
+
+
 def recurrent() -> Iterator[Workload]:
     """Loops that carry a state and read the same weights in each turn."""
     for dtype in (BF16, F32):
@@ -402,6 +413,18 @@ def recurrent() -> Iterator[Workload]:
             f"lstm {kind} 64 turns of [32,512]",
             lstm,
             (array(64, 32, 512, dtype=dtype), *weights, array(2048, dtype=dtype), array(32, 512, dtype=dtype)),
+        )
+        small = (array(256, 1024, dtype=dtype),) * 2
+        yield Workload(
+            f"lstm {kind} 128 turns of [8,256]",
+            lstm,
+            (array(128, 8, 256, dtype=dtype), *small, array(1024, dtype=dtype), array(8, 256, dtype=dtype)),
+        )
+        weights = (array(512, 1536, dtype=dtype),) * 2
+        yield Workload(
+            f"gru {kind} 64 turns of [32,512]",
+            gru,
+            (array(64, 32, 512, dtype=dtype), *weights, array(1536, dtype=dtype), array(32, 512, dtype=dtype)),
         )
 
 

@@ -24,6 +24,7 @@ from hlo2tx8.fusion.plan_fusions import PlanFusionsPass
 from hlo2tx8.fusion.view_slices import ViewSlicesPass
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
 from hlo2tx8.lower.dma.alternate_phases import AlternatePhasesPass
+from hlo2tx8.lower.dma.early_transfers import EarlyTransfersPass
 from hlo2tx8.lower.dma.gather_rows import GatherRowsPass
 from hlo2tx8.lower.dma.hoist_loads import HoistLoadsPass
 from hlo2tx8.lower.dma.insert_waits import InsertWaitsPass
@@ -104,6 +105,7 @@ from hlo2tx8.passes.scale_behind_products import ScaleBehindProductsPass
 from hlo2tx8.passes.simplify_combiners import SimplifyCombinersPass
 from hlo2tx8.passes.simplify_control import SimplifyControlPass
 from hlo2tx8.passes.simplify_hlo import SimplifyHloPass
+from hlo2tx8.passes.split_gates import SplitGatesPass
 from hlo2tx8.passes.split_packed_products import SplitPackedProductsPass
 from hlo2tx8.passes.split_projections import SplitProjectionsPass
 from hlo2tx8.passes.split_reductions import SplitReductionsPass
@@ -175,6 +177,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(HoistSlicedProductsPass(), after=Level.HLO, is_optional=True),
     Stage(SumBehindLoopsPass(), after=Level.HLO, is_optional=True, reassociates=True),
     Stage(SplitProjectionsPass(), after=Level.HLO, is_optional=True),
+    Stage(SplitGatesPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandComplexPass(), after=Level.HLO),
     Stage(DropUnitDimensionsPass(), after=Level.HLO, is_optional=True),
     Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),
@@ -223,6 +226,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(KeepRowsPass(), after=Level.SCHEDULED),
     Stage(OverlapTurnsPass(), after=Level.SCHEDULED),
     Stage(SendEarlyPass(), after=Level.SCHEDULED),
+    Stage(EarlyTransfersPass(), after=Level.SCHEDULED),
     Stage(InsertWaitsPass(), after=Level.SCHEDULED),
     Stage(AllocateSpmPass(), after=Level.PROGRAM),
 )

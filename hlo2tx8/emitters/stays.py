@@ -53,7 +53,7 @@ def _is_in_the_way(op: Operation) -> bool:
 
 def _of_loop(loop: Operation, rates: Rates, keeps: Callable[[FusionOp, Stays], bool]) -> dict[Operation, Stays]:
     """What is shared out to those that keep it, if each has that."""
-    wanted = sorted(_wanted(loop, 1), key=lambda own: -size_bytes(own[0].operands[own[1]]))
+    wanted = sorted(_wanted(loop, 1), key=lambda own: -_multiplied_bytes(*own[:2]))
     while wanted:
         found = _shared_out(loop, wanted, rates)
         idle = {fusion for fusion, own in found.items() if own.operands and isinstance(fusion, FusionOp) and not keeps(fusion, own)}
@@ -69,7 +69,7 @@ def _shared_out(loop: Operation, wanted: Sequence[tuple[FusionOp, int, int]], ra
     chosen: dict[Operation, dict[int, float]] = {}
     most = left = MOST_KEPT * rates.spm_bytes
     for fusion, number, _ in wanted:
-        share = LEAST_EACH * size_bytes(fusion.operands[number]) / rates.tiles
+        share = LEAST_EACH * _multiplied_bytes(fusion, number) / rates.tiles
         if share <= left:
             chosen.setdefault(fusion, {})[number] = share
             left -= share
@@ -128,6 +128,13 @@ def _multiplied(fusion: FusionOp) -> list[int]:
     dots = [op for op in fusion.body.block.ops if is_dot(op)]
     sources = (parameter_of(value) for dot in dots for value in dot.operands)
     return [*dict.fromkeys(number for number in sources if number is not None)]
+
+
+def _multiplied_bytes(fusion: FusionOp, number: int) -> int:
+    """What of an operand the fusion's dots multiply: all, or parts of it."""
+    dots = [op for op in fusion.body.block.ops if is_dot(op)]
+    parts = [size_bytes(value) for dot in dots for value in dot.operands if parameter_of(value) == number]
+    return min(size_bytes(fusion.operands[number]), sum(parts))
 
 
 def _is_outside(value: SSAValue, op: Operation) -> bool:

@@ -14,8 +14,9 @@ from math import prod
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.device.rates import block_width
+from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.candidate import CandidateUse
-from hlo2tx8.fusion.views import READ_AT, SLICE, keeps_order, shows_elements
+from hlo2tx8.fusion.views import READ_AT, SLICE, is_view, keeps_order, shows_elements
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.partitioner.contraction import added_dimensions, is_dot, why_not_on_engine
@@ -66,7 +67,7 @@ def is_read_by_product(op: Operation, found: Sequence[CandidateUse]) -> bool:
         if not reader.results[0].has_one_use():
             return False
         (use,) = reader.results[0].uses
-    return use.operation in found[0].candidate.members and is_dot(use.operation) and is_in_memory(part.operands[0])
+    return use.operation in found[0].candidate.members and is_dot(use.operation) and is_in_memory(part.operands[0], part.parent)
 
 
 def are_of_same_bytes(dot: Operation, other: Operation) -> bool:
@@ -115,7 +116,7 @@ def converted_operands(dot: Operation) -> list[SSAValue]:
             or (size_bytes(made.source) / len(list(made.source.uses)) < size_bytes(value) and _has_whole_runs(dot, number, made))
         )
         and is_in_vectors(value)
-        and is_in_memory(made.source)
+        and is_in_memory(made.source, dot.parent)
     ]
 
 
@@ -126,8 +127,11 @@ def _has_whole_runs(dot: Operation, number: int, made: MadeFrom) -> bool:
     return runs == [0] * len(runs) or (len(runs) == 1 and runs[0] is not None and runs[0] % LEAST_RUN == 0)
 
 
-def is_in_memory(value: SSAValue) -> bool:
-    """Is a tensor there when the block begins, as a parameter or a constant, maybe in another shape?"""
+def is_in_memory(value: SSAValue, block: Block | None) -> bool:
+    """Is a tensor there when a block begins, as a parameter, a constant or what is made outside of it, maybe in another shape? Or
+    does it show a part of such a tensor?"""
     while isinstance(owner := value.owner, Operation) and (keeps_order(owner) or shows_elements(owner)):
         value = owner.operands[0]
-    return isinstance(value.owner, Block) or (value.owner.name in CONSTANTS and not is_splat_constant(value.owner))
+    if isinstance(owner, Block) or owner.parent is not block or (isinstance(owner, FusionOp) and is_view(owner)):
+        return True
+    return owner.name in CONSTANTS and not is_splat_constant(owner)

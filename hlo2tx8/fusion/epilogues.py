@@ -17,16 +17,19 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from hlo2tx8.dialects.hlo import FusionOp
 from hlo2tx8.fusion.candidate import CandidateUse, FusionCandidate
 from hlo2tx8.fusion.converted import are_of_same_bytes, is_in_memory
+from hlo2tx8.fusion.products import are_of_same_rows
 from hlo2tx8.fusion.views import SLICE, keeps_order
 from hlo2tx8.hlo import Kind
 from hlo2tx8.hlo.lookup import operand_indexing
+from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.indexing import IndexingMap
-from hlo2tx8.partitioner.contraction import is_contraction, is_dot, roles_of, why_not_on_engine
+from hlo2tx8.partitioner.contraction import MOST_PRODUCTS, is_contraction, is_dot, roles_of, why_not_on_engine
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_free, is_view, kind_of, shape_of, tensor_type
 from hlo2tx8.partitioner.iteration_space import TensorAccess, iteration_space
 from hlo2tx8.partitioner.made_from import made_from
 from hlo2tx8.partitioner.moves import is_move
 from hlo2tx8.partitioner.reduction_paths import loop_operand_map, num_loop_operands, ranges_after
+from hlo2tx8.partitioner.turns import is_same_in_all_turns
 from hlo2tx8.schedule.contraction_split import BLOCK
 from hlo2tx8.schedule.costs import Costs, is_by_vectors
 
@@ -66,7 +69,11 @@ def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) 
     candidate = use.candidate
     if not candidate.is_loop or use.scope is not None:
         return "read at another index"
-    beside = _of_same_bytes(contraction, candidate)
+    stays = is_dot(contraction) and num_parts(contraction) == 1 and is_same_in_all_turns(contraction, 1)
+    of_same_rows = [own for own in candidate.members if stays and is_dot(own) and are_of_same_rows(contraction, own)]
+    if len(of_same_rows) >= MOST_PRODUCTS:
+        return "a kernel has sums of no more products"
+    beside = _of_same_bytes(contraction, candidate) | _with_columns(of_same_rows)
     is_in_place = all(member in beside or _is_made_in_place(member, candidate) for member in candidate.members)
     if candidate.rows is not None or not is_in_place:
         return "its reader is no arithmetic on its elements"
@@ -78,7 +85,8 @@ def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) 
         return why
     passes = sum(costs.compute(member) for member in candidate.members if kind_of(member) in ARITHMETIC)
     is_large = bool(beside) or isinstance(op, FusionOp) or prod(shape_of(op.results[0])) >= LEAST_SHARE * costs.rates.tiles
-    saved, lost = costs.saved(op, 1, 1), 0.0 if is_large else passes * (costs.rates.tiles / LEAST_TILES - 1)
+    tiles = max(LEAST_TILES, costs.with_blocks(contraction)) if stays else LEAST_TILES
+    saved, lost = costs.saved(op, 1, 1), 0.0 if is_large else passes * (costs.rates.tiles / tiles - 1)
     if lost > saved:
         return f"few tiles would make the epilogue: costs {lost:.0f} cycles, saves {saved:.0f}"
     return ""
@@ -90,9 +98,14 @@ def _of_same_bytes(dot: Operation, candidate: FusionCandidate) -> set[Operation]
     read = [value.owner for member in candidate.members for value in member.operands]
     for other in (*candidate.members, *(own for own in read if isinstance(own, Operation))):
         if other is not dot and is_dot(dot) and is_dot(other) and are_of_same_bytes(dot, other):
-            made = [made_from(value) for value in other.operands]
-            found |= {other, *(op for own in made for op in (*own.steps, *own.others))}
+            found |= _with_columns([other])
     return found
+
+
+def _with_columns(dots: Sequence[Operation]) -> set[Operation]:
+    """Products and what makes their operands."""
+    made = [made_from(value) for dot in dots for value in dot.operands]
+    return {*dots, *(op for own in made for op in (*own.steps, *own.others))}
 
 
 def ends_product(op: Operation, costs: Costs, *, may_convolve: bool = False) -> bool:
@@ -115,10 +128,10 @@ def _is_made_in_place(op: Operation, candidate: FusionCandidate) -> bool:
         return True
     own, root = shape_of(op.results[0]), shape_of(candidate.root.results[0])
     is_arithmetic = kind_of(op) in ARITHMETIC and (is_by_vectors(op) or not any(map(_is_truth, (*op.operands, *op.results))))
-    if prod(own) == prod(root):
-        return is_move(op) or is_arithmetic
     if (keeps_order(op) or op.name == SLICE) and _is_part_in_memory(op):
         return True
+    if prod(own) == prod(root):
+        return is_move(op) or is_arithmetic
     columns = root[-1] if root else 1
     is_of_columns = own[-1:] == (columns,) and prod(own) == columns
     return is_arithmetic and (is_of_columns or prod(own) * columns == prod(root) or prod(own) == 1)
@@ -133,7 +146,7 @@ def _is_part_in_memory(op: Operation) -> bool:
     value = op.operands[0]
     while isinstance(owner := value.owner, Operation) and (keeps_order(owner) or owner.name == SLICE):
         value = owner.operands[0]
-    return is_in_memory(value)
+    return is_in_memory(value, op.parent)
 
 
 def _why_not_stored(op: Operation, use: CandidateUse) -> str:

@@ -163,7 +163,8 @@ class _CandidateWalk:
         that."""
         if not is_box(op):
             return False
-        if isinstance(owner := op.operands[0].owner, Operation) and is_elemental(owner) and not is_in_memory(op.operands[0]):
+        owner = op.operands[0].owner
+        if isinstance(owner, Operation) and is_elemental(owner) and not is_in_memory(op.operands[0], op.parent):
             return False
         return prod(shape_of(op.results[0])[-1:]) * self.costs.width(op.operands[0]) >= self.costs.rates.line_bytes
 

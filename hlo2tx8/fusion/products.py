@@ -14,11 +14,10 @@ from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, FusionCandidate
 from hlo2tx8.fusion.converted import are_converted_alike, are_of_same_bytes
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.notes import Decision, What
-from hlo2tx8.partitioner.contraction import is_dot, why_not_on_engine
+from hlo2tx8.partitioner.contraction import MOST_PRODUCTS, is_dot, why_not_on_engine
+from hlo2tx8.partitioner.turns import is_same_in_all_turns
 from hlo2tx8.schedule.costs import Costs
 
-MOST_PRODUCTS = 4
-"""Of one fusion: each has sums of its own in the scratchpad."""
 CLEARLY = 0.95
 """One kernel must take less than this share of what the kernels take: a step of it has fewer rows and columns."""
 MUCH_LARGER = 2
@@ -56,20 +55,26 @@ class SameRows:
 def _fit_together(op: Operation, candidate: FusionCandidate, other: FusionCandidate) -> bool:
     """Are the products of another candidate like this dot, stored in the same order, and independent of it?"""
     dots = _products_in(other)
-    if not dots or len(dots) >= MOST_PRODUCTS or candidate.is_loop != other.is_loop or len(_products_in(candidate)) > 1:
+    if not dots or len(dots) >= MOST_PRODUCTS or len(_products_in(candidate)) > 1:
         return False
-    if not are_converted_alike(op, dots[0]):
+    if candidate.is_loop != other.is_loop and not (other.is_loop and is_same_in_all_turns(op, 1)):
         return False
     if len(candidate.members) + len(other.members) > MAX_INSTRUCTIONS or candidate.root.result_types != other.root.result_types:
         return False
-    mine = (op.name, op.properties, op.operands[0], op.operand_types, op.result_types)
-    if any((dot.name, dot.properties, dot.operands[0], dot.operand_types, dot.result_types) != mine for dot in dots):
+    if not all(are_of_same_rows(op, dot) for dot in dots):
         return False
     return not candidate.reaches(other) and not other.reaches(candidate)
 
 
+def are_of_same_rows(dot: Operation, other: Operation) -> bool:
+    """Do two products multiply the same rows by as many columns, which are loaded alike?"""
+    mine, its = ((op.name, op.properties, op.operands[0], op.operand_types, op.result_types) for op in (dot, other))
+    return mine == its and are_converted_alike(dot, other)
+
+
 def _cycles(dots: Sequence[Operation], costs: Costs) -> float:
-    """What a kernel takes that reads the rows once: DDR, or the matrix engine."""
+    """What a kernel takes that reads the rows once, and not in each turn what all turns read: DDR, or the matrix engine."""
     columns = dots[:1] if all(are_of_same_bytes(dots[0], dot) for dot in dots) else dots
+    columns = [dot for dot in columns if not is_same_in_all_turns(dot, 1)]
     moved = [dots[0].operands[0], *(dot.operands[1] for dot in columns), *(dot.results[0] for dot in dots)]
     return max(sum(map(costs.transfer, moved)), sum(map(costs.products, dots))) + costs.rates.kernel

@@ -25,6 +25,8 @@ from hlo2tx8.partitioner.iteration_space import IterationSpace
 from hlo2tx8.partitioner.reduction_paths import is_empty_loop, loop_counters
 
 Role = Literal["batch", "row", "column"]
+MOST_PRODUCTS = 4
+"""Of one fusion, of the same rows: each has sums of its own in the scratchpad."""
 EXACT_PARTS = 3
 """So many BF16 numbers have all bits of an f32 number."""
 EXACT_DEPTH = 128

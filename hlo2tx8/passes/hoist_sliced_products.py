@@ -9,18 +9,23 @@ So the weights of a recurrent network's inputs are read once, not in each turn. 
 there are slices, and the weights of all turns are more than what the product of all slices writes and reads.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
-from hlo2tx8.builders.expansion import Expansion, dot_numbers
+from hlo2tx8.builders.expansion import Expansion, dot_numbers, int_array
 from hlo2tx8.builders.rewrite_named import ops_named
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, place_properties
+from hlo2tx8.hlo.lookup import has_spec
+from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.indexing import IndexingMap
-from hlo2tx8.partitioner.instruction import shape_of
+from hlo2tx8.partitioner.instruction import CONSTANTS, kind_of, shape_of
+from hlo2tx8.partitioner.turns import is_same_in_all_turns
 from hlo2tx8.passes.integers.products import DotProduct
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
 from hlo2tx8.passes.rules.slices import DOTS, is_inside, slice_of
@@ -28,6 +33,9 @@ from hlo2tx8.schedule.costs import size_bytes
 
 MOVES = ("stablehlo.slice", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.convert")
 """What weights may be made by in each turn."""
+
+
+BROADCAST = "stablehlo.broadcast_in_dim"
 
 
 @dataclass(frozen=True)
@@ -81,12 +89,48 @@ def _hoist(loop: Operation, dot: Operation, read: Operation) -> None:
     properties = {**dot.properties, "dot_dimension_numbers": numbers}
     shape = (shape_of(slices)[0], *shape_of(result))
     mapping: dict[SSAValue, SSAValue] = {}
-    assert loop.parent is not None
-    for move in reversed(_moved_from(dot.operands[1], loop.regions[1].block) or []):
-        loop.parent.insert_op_before(move.clone(mapping), loop)
-    weights = mapping.get(dot.operands[1], dot.operands[1])
+    weights = _in_front(loop, dot.operands[1], mapping)
     whole = before.emit("dot_general", [slices, weights], before.like(result, shape), **properties)
+    gone, last = list[Operation](), dot
+    while (op := _added_to(last)) is not None:
+        operands = [whole if v is last.results[0] else _repeated(before, _in_front(loop, v, mapping), shape) for v in op.operands]
+        whole = before.same(op, operands, before.like(op.results[0], shape))
+        gone.append(last)
+        last = op
+    e, result = Expansion(last), last.results[0]
     map = IndexingMap.identity((1, *shape[1:]))
     fields = place_properties(map, [map.with_results(())], [0], [shape[0] - 1])
     own = e.insert(ReadAtOp([whole, place], [e.like(result, (1, *shape[1:]))], fields)).results[0]
     e.replace(e.emit("reshape", [own], result.type))
+    for op in reversed(gone):
+        Rewriter.erase_op(op)
+
+
+def _repeated(e: Expansion, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+    """A value of a turn for all of them."""
+    return e.emit("broadcast_in_dim", [value], e.like(value, shape), broadcast_dimensions=int_array(range(1, len(shape))))
+
+
+def _added_to(made: Operation) -> Operation | None:
+    """What is made of a product alone element by element, with what is the same in all turns and in all rows."""
+    op = made.results[0].get_user_of_unique_use()
+    if op is None or not has_spec(op.name) or kind_of(op) is not Kind.ELEMENTWISE or len(op.results) > 1:
+        return None
+    others = [number for number, value in enumerate(op.operands) if value is not made.results[0]]
+    is_alike = all(_is_row(op.operands[number]) and is_same_in_all_turns(op, number) for number in others)
+    return op if is_alike and op.parent is made.parent else None
+
+
+def _is_row(value: SSAValue) -> bool:
+    """Is a value made by repeating something?"""
+    return isinstance(value.owner, Operation) and value.owner.name in (BROADCAST, *CONSTANTS)
+
+
+def _in_front(loop: Operation, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> SSAValue:
+    """The same value in front of a loop, where what makes it in the loop's body is copied."""
+    if value not in mapping and isinstance(owner := value.owner, Operation) and is_inside(value, loop.regions[1].block):
+        for operand in owner.operands:
+            _in_front(loop, operand, mapping)
+        assert loop.parent is not None
+        loop.parent.insert_op_before(owner.clone(mapping), loop)
+    return mapping.get(value, value)

@@ -6,13 +6,13 @@ instruction that several fusions have a copy of is computed as often.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, prod
+from math import ceil, inf, prod
 
 from xdsl.dialects.builtin import BFloat16Type, DenseArrayBase, Float16Type, Float32Type, i1
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.isa import ct_activation
-from hlo2tx8.device.rates import Rates
+from hlo2tx8.device.rates import Rates, block_width
 from hlo2tx8.dialects.vector_instructions import (
     CT_BITS,
     WITHOUT_CT,
@@ -30,6 +30,8 @@ from hlo2tx8.partitioner.instruction import kind_of, tensor_type
 
 AT_ONCE = ("add", "subtract", "multiply", "maximum", "minimum", "and", "or", "xor", "not", "negate", "abs", "convert")
 """What the kernel core has one instruction for."""
+BLOCK, LEAST_ROWS = block_width(2), 8
+"""Columns and rows of a tile's part of a product, the least."""
 PER_CHANNEL_PASSES = 4
 """Of a batch norm: the mean is subtracted, two factors and the offset are applied."""
 
@@ -83,6 +85,13 @@ class Costs:
         rate = self.rates.int8_products if self.width(dot.operands[0]) == 1 else self.rates.products
         passes = len(PASSES[num_parts(dot)])
         return prod(tensor_type(dot.results[0]).get_shape()) * num_products(dot) * passes / (rate * self.rates.tiles)
+
+    def with_blocks(self, dot: Operation) -> int:
+        """How many tiles a product has blocks for, of as many rows as the engine takes at once. Columns that are no whole blocks
+        are made by rows alone."""
+        *rows, columns = tensor_type(dot.results[0]).get_shape()
+        blocks = columns // BLOCK if columns % BLOCK == 0 else 1
+        return min(self.rates.tiles, ceil(prod(rows) / LEAST_ROWS) * blocks)
 
     def idle(self, num_rows: int, num_bytes: float) -> float:
         """What moving as many bytes takes longer if fewer rows than tiles share the work."""

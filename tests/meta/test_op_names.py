@@ -61,6 +61,7 @@ FILES = {
     "partitioner/equal_ops.py": "random numbers and constants, whose equality is another matter",
     "partitioner/made_from.py": "what the vector engine does with what it has loaded",
     "partitioner/moves.py": "the moves that have an inverse",
+    "partitioner/turns.py": "what is a loop, and which ops only move or convert what comes from outside of it",
     "runtime/levels.py": "constants are values",
     "schedule/accesses.py": "iota is the number of an element; pad reads for a part of its result",
     "schedule/concatenate_parts.py": "a concatenation is written part by part",
