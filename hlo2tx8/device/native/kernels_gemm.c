@@ -25,24 +25,25 @@ INLINED void prefetch_sums(const struct strip *t, int vectors) {
 
 /* ------------------------------------------------------------------------------------------------------------------- bf16 and tf32 */
 
+#if LANES == 16
+#define MOST_TILE_ROWS 8 /* where nothing else limits a tile than the right operand, which is read as it lies: sums of blocks stay in registers */
+#else
+#define MOST_TILE_ROWS TILE_ROWS
+#endif
 #define LEFT_FLOATS (CHUNK + LINE_BYTES / (i64)sizeof(float))
 
-/* Operands, packed or as they lie: then the bits that TF32 has not are dropped here. The right one may also be packed on the way. */
+/* The right operand, packed or as it lies: then the bits that TF32 has not are dropped here. It may also be packed on the way. */
 enum right { RIGHT_PACKED, RIGHT_PLACED, RIGHT_TO_PACK, RIGHT_AHEAD };
 struct operands {
-    i64 left_stride, right_stride;
-    int is_left_placed;
+    i64 right_stride;
     enum right right;
     float *packed;      /* RIGHT_TO_PACK: where */
     const float *ahead; /* RIGHT_AHEAD: what the host is asked for beside, `ahead_stride` apart */
     i64 ahead_stride;
 };
-#define ALL_PACKED ((struct operands){.left_stride = LEFT_FLOATS, .right_stride = TILE_COLUMNS})
-#define ALL_PLACED(strip) ((struct operands){(strip)->left_stride, (strip)->right_stride, 1, RIGHT_PLACED, NULL, NULL, 0})
+#define ALL_PACKED ((struct operands){.right_stride = TILE_COLUMNS})
+#define IS_PLACED(strip) ((struct operands){(strip)->right_stride, RIGHT_PLACED, NULL, NULL, 0})
 
-INLINED floats spread_left(const float *a, const struct operands o) {
-    return o.is_left_placed ? and_floats(spread_float(*a), TF32_KEPT) : spread_float(*a);
-}
 INLINED floats load_right(const float *b, i64 k, i64 column, const struct operands o) {
     const floats found = load_floats(b + k * o.right_stride + column);
     if (o.right == RIGHT_AHEAD) __builtin_prefetch(o.ahead + k * o.ahead_stride + column);
@@ -53,18 +54,18 @@ INLINED floats load_right(const float *b, i64 k, i64 column, const struct operan
 }
 
 /* One block of `count` products. What is missing of a block is zeros: -0 + 0 = +0. */
-INLINED void add_block(floats acc[TILE_ROWS][2], const float *a, const float *b, i64 count, const int rows, const struct operands o) {
-    floats s[TILE_ROWS][2];
+INLINED void add_block(floats acc[MOST_TILE_ROWS][2], const float *a, const float *b, i64 count, const int rows, const struct operands o) {
+    floats s[MOST_TILE_ROWS][2];
     const floats first = load_right(b, 0, 0, o), second = load_right(b, 0, LANES, o);
     EACH_ROW(rows) {
-        const floats x = spread_left(a + r * o.left_stride, o);
+        const floats x = spread_float(a[r * LEFT_FLOATS]);
         s[r][0] = cut_mul(x, first);
         s[r][1] = cut_mul(x, second);
     }
     for (i64 k = 1; k < count; k++) {
         const floats left = load_right(b, k, 0, o), right = load_right(b, k, LANES, o);
         EACH_ROW(rows) {
-            const floats x = spread_left(a + r * o.left_stride + k, o);
+            const floats x = spread_float(a[r * LEFT_FLOATS + k]);
             s[r][0] = cut_fma(x, left, s[r][0]);
             s[r][1] = cut_fma(x, right, s[r][1]);
         }
@@ -82,18 +83,18 @@ INLINED void add_blocks(floats acc[][2], const float *a, const float *b, const i
     floats s[MOST_BLOCKS][4][2];
     EACH_BLOCK(num) EACH_VECTOR(vectors) {
         const floats first = load_right(b, i * NE_BLOCK, c * LANES, o);
-        EACH_ROW(rows) s[i][r][c] = cut_mul(spread_left(a + r * o.left_stride + i * NE_BLOCK, o), first);
+        EACH_ROW(rows) s[i][r][c] = cut_mul(spread_float(a[r * LEFT_FLOATS + i * NE_BLOCK]), first);
     }
     for (i64 k = 1; k < NE_BLOCK; k++)
         EACH_BLOCK(num) EACH_VECTOR(vectors) {
             const floats next = load_right(b, i * NE_BLOCK + k, c * LANES, o);
-            EACH_ROW(rows) s[i][r][c] = cut_fma(spread_left(a + r * o.left_stride + i * NE_BLOCK + k, o), next, s[i][r][c]);
+            EACH_ROW(rows) s[i][r][c] = cut_fma(spread_float(a[r * LEFT_FLOATS + i * NE_BLOCK + k]), next, s[i][r][c]);
         }
     EACH_BLOCK(num) EACH_ROW(rows) EACH_VECTOR(vectors) acc[r][c] = cut_add(acc[r][c], s[i][r][c]);
 }
 
 INLINED void add_tile(const struct strip *t, const float *a, const float *b, i64 k, const int rows, struct operands o) {
-    floats acc[TILE_ROWS][2];
+    floats acc[MOST_TILE_ROWS][2];
     EACH_ROW(rows) EACH_VECTOR(2) acc[r][c] = begin_sums(t, r, c);
     prefetch_sums(t, 2);
     if (rows <= 2) {
@@ -110,18 +111,22 @@ INLINED void add_tile(const struct strip *t, const float *a, const float *b, i64
 }
 
 #define ADD_PACKED(rest, a, rows) add_tile(rest, a, b, k, rows, ALL_PACKED)
-#define ADD_PLACED(rest, a, rows) add_tile(rest, a, b, k, rows, ALL_PLACED(rest))
+#define ADD_PLACED(rest, a, rows) add_tile(rest, a, b, k, rows, IS_PLACED(rest))
 static APART void add_tiles(const struct strip *strip, const float *a, const float *b, i64 k) { EACH_TILE(strip, a, LEFT_FLOATS, ADD_PACKED); }
 static APART void add_placed_tiles(const struct strip *strip, const float *a, const float *b, i64 k) {
-    EACH_TILE(strip, a, strip->left_stride, ADD_PLACED);
+    struct strip some = *strip;
+    for (; MOST_TILE_ROWS > TILE_ROWS && some.rows >= MOST_TILE_ROWS; leave_rows(&some, MOST_TILE_ROWS), a += MOST_TILE_ROWS * LEFT_FLOATS)
+        ADD_PLACED(&some, a, MOST_TILE_ROWS);
+    strip = &some;
+    EACH_TILE(strip, a, LEFT_FLOATS, ADD_PLACED);
 }
 
 /* The first tile packs the right operand while it multiplies, the second one asks for the next panel: neither waits for the other. */
 static APART void add_packing_tile(const struct strip *strip, const float *a, const float *b, i64 k, float *packed) {
-    add_tile(strip, a, b, k, TILE_ROWS, (struct operands){LEFT_FLOATS, strip->right_stride, 0, RIGHT_TO_PACK, packed, NULL, 0});
+    add_tile(strip, a, b, k, TILE_ROWS, (struct operands){strip->right_stride, RIGHT_TO_PACK, packed, NULL, 0});
 }
 static APART void add_asking_tile(const struct strip *strip, const float *a, const float *b, i64 k, const float *ahead) {
-    add_tile(strip, a, b, k, TILE_ROWS, (struct operands){LEFT_FLOATS, TILE_COLUMNS, 0, RIGHT_AHEAD, NULL, ahead, strip->right_stride});
+    add_tile(strip, a, b, k, TILE_ROWS, (struct operands){TILE_COLUMNS, RIGHT_AHEAD, NULL, ahead, strip->right_stride});
 }
 
 /* The same of a panel's first LANES columns, in tiles twice as high. */
@@ -131,10 +136,10 @@ static APART void add_asking_tile(const struct strip *strip, const float *a, con
 INLINED void add_narrow_block(floats acc[NARROW_ROWS], const float *a, const float *b, i64 count, const int rows, const struct operands o) {
     floats s[NARROW_ROWS];
     const floats first = load_right(b, 0, 0, o);
-    EACH_NARROW_ROW(rows) s[r] = cut_mul(spread_left(a + r * o.left_stride, o), first);
+    EACH_NARROW_ROW(rows) s[r] = cut_mul(spread_float(a[r * LEFT_FLOATS]), first);
     for (i64 k = 1; k < count; k++) {
         const floats next = load_right(b, k, 0, o);
-        EACH_NARROW_ROW(rows) s[r] = cut_fma(spread_left(a + r * o.left_stride + k, o), next, s[r]);
+        EACH_NARROW_ROW(rows) s[r] = cut_fma(spread_float(a[r * LEFT_FLOATS + k]), next, s[r]);
     }
     EACH_NARROW_ROW(rows) {
         if (count < NE_BLOCK) s[r] = cut_add(s[r], spread_float(0));
@@ -159,16 +164,16 @@ INLINED void add_narrow_tile(const struct strip *t, const float *a, const float 
 
 INLINED void add_narrow_strip(const struct strip *strip, const float *a, const float *b, i64 k, const struct operands o) {
     struct strip rest = *strip;
-    for (; rest.rows >= NARROW_ROWS; leave_rows(&rest, NARROW_ROWS), a += NARROW_ROWS * o.left_stride)
+    for (; rest.rows >= NARROW_ROWS; leave_rows(&rest, NARROW_ROWS), a += NARROW_ROWS * LEFT_FLOATS)
         add_narrow_tile(&rest, a, b, k, NARROW_ROWS, o);
-    if (rest.rows & 8) add_narrow_tile(&rest, a, b, k, 8, o), a += 8 * o.left_stride, leave_rows(&rest, 8);
-    if (rest.rows & 4) add_narrow_tile(&rest, a, b, k, 4, o), a += 4 * o.left_stride, leave_rows(&rest, 4);
-    if (rest.rows & 2) add_narrow_tile(&rest, a, b, k, 2, o), a += 2 * o.left_stride, leave_rows(&rest, 2);
+    if (rest.rows & 8) add_narrow_tile(&rest, a, b, k, 8, o), a += 8 * LEFT_FLOATS, leave_rows(&rest, 8);
+    if (rest.rows & 4) add_narrow_tile(&rest, a, b, k, 4, o), a += 4 * LEFT_FLOATS, leave_rows(&rest, 4);
+    if (rest.rows & 2) add_narrow_tile(&rest, a, b, k, 2, o), a += 2 * LEFT_FLOATS, leave_rows(&rest, 2);
     if (rest.rows & 1) add_narrow_tile(&rest, a, b, k, 1, o);
 }
 static APART void add_narrow_tiles(const struct strip *strip, const float *a, const float *b, i64 k) { add_narrow_strip(strip, a, b, k, ALL_PACKED); }
 static APART void add_narrow_placed_tiles(const struct strip *strip, const float *a, const float *b, i64 k) {
-    add_narrow_strip(strip, a, b, k, ALL_PLACED(strip));
+    add_narrow_strip(strip, a, b, k, IS_PLACED(strip));
 }
 
 static void sum_floats(const struct strip *strip, const void *left, const void *right, i64 k) {

@@ -20,7 +20,7 @@ struct strip {
     u32 *to;
     const u32 *from;
     i64 to_stride, from_stride, rows, columns;
-    i64 left_stride, right_stride; /* of operands that are not packed: words from a row to the next, from a k to the next */
+    i64 right_stride; /* of a right operand that is not packed: words from a k to the next */
 };
 
 /* Calls sum_tile(strip, left, rows) for all tiles; what is left of the last one is cut to sizes that the compiler knows. `a` is the left
@@ -68,7 +68,7 @@ struct gemm_kernel {
     packer_across across, across32;
     void (*finish_panel)(void *right, i64 num_words, i64 offset); /* completes a packed panel whose left elements are `offset` too large, or NULL */
     void (*sum)(const struct strip *strip, const void *left, const void *right, i64 num_words);
-    void (*sum_placed)(const struct strip *strip, const void *left, const void *right, i64 num_words); /* operands as they lie; or NULL */
+    void (*sum_placed)(const struct strip *strip, const void *left, const void *right, i64 num_words); /* the right operand as it lies; or NULL */
     /* The right operand as it lies, a whole panel; packs it on the way, and asks the host for the one that lies at `ahead`, or NULL.
      * At least TILE_ROWS rows; or NULL. */
     void (*sum_packing)(const struct strip *strip, const void *left, const void *right, i64 num_words, void *packed, const void *ahead);

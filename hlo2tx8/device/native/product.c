@@ -115,12 +115,12 @@ static u32 *place_part(const u8 *data, const struct blocked *l, const struct pro
 
 /* Adds a chunk of k to a part. `sums` is its scratch. The right operand is packed to `packed` on the way if that is not NULL, while the
  * host is asked for what lies at `ahead`. */
-static void run_part(const struct product *p, const struct part *t, struct place left, struct place right, i64 k0, i64 num_k, float *sums,
+static void run_part(const struct product *p, const struct part *t, const void *left, struct place right, i64 k0, i64 num_k, float *sums,
                      u8 *packed, const void *ahead) {
     const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
     const i64 num_words = (num_k + kernel->k_per_word - 1) / kernel->k_per_word;
     const int is_first = k0 == 0, is_last = k0 + num_k == p->depth, is_wide = p->result_fmt == FORMAT_FP32 || p->result_fmt == FORMAT_INT32;
-    struct strip s = {.rows = t->rows, .columns = panel_columns(kernel, t->columns), .left_stride = left.stride, .right_stride = right.stride};
+    struct strip s = {.rows = t->rows, .columns = panel_columns(kernel, t->columns), .right_stride = right.stride};
     u32 *const place = is_wide ? place_part(p->out, &p->result, p, t, s.columns, &s.to_stride) : NULL;
     s.to = place;
     if (!place) s.to = (u32 *)(void *)sums, s.to_stride = kernel->columns;
@@ -130,19 +130,19 @@ static void run_part(const struct product *p, const struct part *t, struct place
         s.from = (u32 *)(void *)sums, s.from_stride = kernel->columns;
         load_part(p, t, sums, s.from_stride);
     }
-    if (packed) kernel->sum_packing(&s, left.data, right.data, num_words, packed, ahead);
-    else if (left.is_packed && right.is_packed) kernel->sum(&s, left.data, right.data, num_words);
-    else kernel->sum_placed(&s, left.data, right.data, num_words);
+    if (packed) kernel->sum_packing(&s, left, right.data, num_words, packed, ahead);
+    else if (right.is_packed) kernel->sum(&s, left, right.data, num_words);
+    else kernel->sum_placed(&s, left, right.data, num_words);
     if (is_last && !place) store_part(p, t, sums, s.to_stride);
 }
 
 /* Columns [n0, n0 + columns) for all rows. Packed columns are kept from one block of rows to the next if all of k has room. */
 static void run_columns(const struct product *p, struct workspace *w, i64 n0, i64 columns) {
     const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
-    const int may_place = kernel->sum_placed && may_place_rows(p), is_right_placed = may_place && can_place_right(p, columns);
+    const int is_right_placed = kernel->sum_placed && may_place_rows(p) && can_place_right(p, columns);
     const int may_pack = kernel->sum_packing && columns % kernel->columns == 0 && can_place_right(p, columns);
     const int is_in_pieces = (is_right_placed || may_pack) && p->right.placed.piece_points % (CHUNK * kernel->k_per_word);
-    const i64 chunk = may_place || is_in_pieces ? PLACED_CHUNK : CHUNK * kernel->k_per_word;
+    const i64 chunk = is_in_pieces ? PLACED_CHUNK : CHUNK * kernel->k_per_word;
     const i64 num_panels = (columns + kernel->columns - 1) / kernel->columns, size = panel_bytes(kernel);
     const int is_kept = p->rows > BLOCK_ROWS && (p->depth + chunk - 1) / chunk * num_panels * size <= (i64)sizeof w->right;
     for (i64 m0 = 0; m0 < p->rows; m0 += BLOCK_ROWS) {
@@ -151,19 +151,15 @@ static void run_columns(const struct product *p, struct workspace *w, i64 n0, i6
             const i64 num_k = least(chunk, p->depth - k0);
             u8 *right = w->right + (is_kept ? k0 / chunk * num_panels * size : 0);
             float *sums = w->sums;
-            struct place left = {NULL, 0, 0};
-            if (!may_place || !place_left(p, &left, m0, k0, num_k)) {
-                pack_left(p, w, m0, rows, k0, num_k);
-                left = (struct place){w->left, left_stride(kernel) / (i64)sizeof(u32), 1};
-            }
-            const int is_new = !is_right_placed && (!m0 || !is_kept), packs = is_new && may_pack && left.is_packed && rows >= TILE_ROWS;
+            pack_left(p, w, m0, rows, k0, num_k);
+            const int is_new = !is_right_placed && (!m0 || !is_kept), packs = is_new && may_pack && rows >= TILE_ROWS;
             if (is_new && !packs) pack_right(p, w, right, n0, columns, k0, num_k);
             for (i64 n = 0; n < columns; n += kernel->columns, right += size, sums += rows * kernel->columns) {
                 const struct part t = {m0, rows, n0 + n, least(kernel->columns, columns - n)};
                 const struct place packed = {right, kernel->columns, 1};
                 const struct place place = is_right_placed || packs ? place_right(p, t.column, k0) : packed;
                 const void *const ahead = packs && n + kernel->columns < columns ? place_right(p, t.column + kernel->columns, k0).data : NULL;
-                run_part(p, &t, left, place, k0, num_k, sums, packs ? right : NULL, ahead);
+                run_part(p, &t, w->left, place, k0, num_k, sums, packs ? right : NULL, ahead);
             }
         }
     }

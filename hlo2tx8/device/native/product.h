@@ -49,8 +49,7 @@ _Static_assert(sizeof(struct workspace) <= PRODUCT_BYTES && BLOCK_ROWS <= MOST_C
 _Static_assert(TILE_COLUMNS <= BLOCK_ROWS && BLOCK_COLUMNS % TILE_COLUMNS == 0, "a panel fits");
 _Static_assert(BLOCK_COLUMNS <= MOST_RUN && BLOCK_ROWS <= MOST_RUN, "a run fits");
 
-/* Packs chunks of operands: the left one as rows along k, those that fill the last tile zeros; of the right one panels, columns beyond
- * the last zeros. */
+/* Packs chunks of operands: the left one as rows along k; of the right one panels, columns beyond the last zeros. */
 void pack_left(const struct product *p, struct workspace *w, i64 first, i64 count, i64 k0, i64 num_k);
 void pack_right(const struct product *p, struct workspace *w, u8 *right, i64 first, i64 count, i64 k0, i64 num_k);
 
@@ -70,9 +69,8 @@ static inline i64 panel_columns(const struct gemm_kernel *kernel, i64 columns) {
     return columns <= kernel->first_columns ? kernel->first_columns : kernel->columns;
 }
 
-/* Operands of a gemm where they lie, of a kernel that can read them so: 0 if they do not lie so. Of the right one all panels must. */
-int place_left(const struct product *p, struct place *left, i64 first, i64 k0, i64 num_k);
-int may_place_rows(const struct product *p); /* are there few enough to read operands in place? */
+/* The right operand of a gemm where it lies, of a kernel that can read it so: 0 if it does not lie so. All panels must. */
+int may_place_rows(const struct product *p); /* are there few enough to read it in place? */
 int can_place_right(const struct product *p, i64 columns);
 struct place place_right(const struct product *p, i64 column, i64 k0);
 

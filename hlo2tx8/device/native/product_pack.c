@@ -92,10 +92,38 @@ static void widen(u8 *dst, i64 dst_stride, const u32 *words, i64 stride, i64 row
         for (i64 i = 0; i < n; i++) ((double *)(void *)dst)[i] = float_of_bits(words[r * stride + i]);
 }
 
+static int has_words(const struct source *s, const u8 *data) { return s->points == equal_points && (uintptr_t)data % sizeof(u32) == 0; }
+
+/* Rows from `first` on along k as they lie; 0 if they do not lie so. */
+static int place_along(const struct source *s, struct place *place, i64 first, i64 k0, i64 num_k) {
+    i64 point_bytes, run, whole;
+    if (!s->is_along || !has_words(s, s->data) || s->placed.piece_points) return 0;
+    const u8 *const data = find_run(s, k0, &point_bytes, &run, &whole);
+    if (run < num_k || point_bytes % (i64)sizeof(u32)) return 0;
+    *place = (struct place){data + first * point_bytes, point_bytes / (i64)sizeof(u32), 0};
+    return 1;
+}
+
+/* Rows of floats of which the bits that TF32 keeps are copied from where they lie; 0 if they do not lie so. */
+static int copy_placed(const struct product *p, struct workspace *w, i64 first, i64 count, i64 k0, i64 num_k) {
+    const i64 width = p->left.layout.width, end = k0 + num_k, stride = left_stride(gemm_kernel_of(FORMAT_TF32)) / (i64)sizeof(u32);
+    struct place rows;
+    if (p->fmt != FORMAT_TF32) return 0;
+    for (i64 k = k0, piece; k < end; k += piece) {
+        piece = least(width - k % width, end - k);
+        if (!place_along(&p->left, &rows, first, k, piece)) return 0;
+        const u32 *from = rows.data;
+        u32 *to = (u32 *)(void *)w->left + (k - k0);
+        for (i64 r = 0; r < count; r++, from += rows.stride, to += stride)
+            for (i64 i = 0; i < piece; i++) to[i] = from[i] & TF32_KEPT;
+    }
+    return 1;
+}
+
 void pack_left(const struct product *p, struct workspace *w, i64 first, i64 count, i64 k0, i64 num_k) {
     const struct gemm_kernel *const kernel = gemm_kernel_of(p->fmt);
     const i64 num_words = (num_k + kernel->k_per_word - 1) / kernel->k_per_word, stride = left_stride(kernel), size = kernel->word_bytes;
-    const i64 filled = (count + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+    if (copy_placed(p, w, first, count, k0, num_k)) return;
     if (p->left.is_along) {
         pack_along(p, &p->left, w, kernel->along, size / kernel->k_per_word, w->left, stride, first, count, k0, num_k);
     } else {
@@ -107,19 +135,6 @@ void pack_left(const struct product *p, struct workspace *w, i64 first, i64 coun
         transpose_words(words, row_words, w->turned, BLOCK_ROWS, num_words, count, WHOLE_WORDS);
         if (is_wide) widen(w->left, stride, words, row_words, count, num_k);
     }
-    for (i64 r = count; r < filled; r++) memset(w->left + r * stride, 0, (size_t)(num_words * size));
-}
-
-static int has_words(const struct source *s, const u8 *data) { return s->points == equal_points && (uintptr_t)data % sizeof(u32) == 0; }
-
-/* Rows from `first` on along k as they lie; 0 if they do not lie so. */
-static int place_along(const struct source *s, struct place *place, i64 first, i64 k0, i64 num_k) {
-    i64 point_bytes, run, whole;
-    if (!s->is_along || !has_words(s, s->data) || s->placed.piece_points) return 0;
-    const u8 *const data = find_run(s, k0, &point_bytes, &run, &whole);
-    if (run < num_k || point_bytes % (i64)sizeof(u32)) return 0;
-    *place = (struct place){data + first * point_bytes, point_bytes / (i64)sizeof(u32), 0};
-    return 1;
 }
 
 /* Transposes rows from where they lie; 0 if they do not lie so. */
@@ -171,8 +186,6 @@ void pack_right(const struct product *p, struct workspace *w, u8 *right, i64 fir
 }
 
 /* -------------------------------------------------------------------------------------------------------------- operands as they lie */
-
-int place_left(const struct product *p, struct place *left, i64 first, i64 k0, i64 num_k) { return place_along(&p->left, left, first, k0, num_k); }
 
 int may_place_rows(const struct product *p) {
     const i64 apart = p->right.placed.point_bytes; /* 0 in SPM, where they are close */
