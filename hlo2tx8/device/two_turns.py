@@ -10,6 +10,9 @@ from functools import cached_property
 
 from hlo2tx8.device.isa.fields import Engine
 
+ROUNDING = 1e-9
+"""By which a sum of cycles may be off that is added up in another order."""
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -38,6 +41,30 @@ class Turn:
     def cycles(self) -> float:
         """Of a turn by itself."""
         return self.merged(0).cycles
+
+    @cached_property
+    def least_at_once(self) -> float:
+        """The cycles that two turns at once take at least: those of the engine that has the most to do."""
+        busy: dict[Engine, float] = {}
+        for engine, cycles in (part for unit in self.units for part in unit.parts):
+            busy[engine] = busy.get(engine, 0.0) + cycles
+        return max(busy.values(), default=0.0) * (1 - ROUNDING)
+
+    def least(self, cut: int) -> float:
+        """The cycles that they take at least if a turn is cut there: as long as units of a half wait for each other, too."""
+        return max(self.least_at_once, max(*self._heads[:cut], *self._tails_of_all[cut:]) * (1 - ROUNDING))
+
+    @cached_property
+    def _heads(self) -> list[float]:
+        """Of each unit the cycles of those that wait for each other, up to its end."""
+        heads: list[float] = []
+        for unit in self.units:
+            heads.append(sum(cycles for _, cycles in unit.parts) + max((heads[other] for other in unit.after), default=0.0))
+        return heads
+
+    @cached_property
+    def _tails_of_all(self) -> list[float]:
+        return self._tails(range(len(self.units)))
 
     def cuts(self) -> list[int]:
         """Where a turn may be cut in two: where another engine goes on."""

@@ -109,7 +109,7 @@ def _group(chain: BandChain, slack: float, attempt: int = 0, most_phases: int = 
             groups = []
         end, stays = way.start, way.begins
     if not notes:
-        plan = next(iter(chain.plans()), None) if chain.is_closed else None
+        plan = chain.best_plan() if chain.is_closed else None
         why = f"{plan.cycles:.0f} cycles, {apart:.0f} apart" if plan else "no band of all members fits the scratchpad"
         return [Decision(What.NO_GROUP, _names(chain), why=why, cycles=plan.cycles if plan else 0.0, apart=apart).line()]
     return notes
@@ -153,7 +153,8 @@ def _ways(
     phase = replace(part, resident=resident, stays=stays > 0, share=part.share if resident or stays else SPM_SHARE)
     result = part.fusions[-1].results[0] if stays else None
     taken = kept_beside(there, result, chain.stays_whole, chain.rates)
-    for plan in replace(phase, taken_bytes=taken).plans()[:1]:
+    plan = replace(phase, taken_bytes=taken).best_plan()
+    if plan is not None:
         yield _Way(before + plan.cycles / slack, start, begins, plan)
 
 

@@ -44,6 +44,12 @@ def compute(member: BandGroupMember, rows: int, rates: Rates) -> float:
 
 def parts_of(member: BandGroupMember, rows: int, rates: Rates) -> list[tuple[Engine, float]]:
     """What engines do for so many rows of a member's result, in order, and how many cycles each takes."""
+    if (rows, rates) not in member.parts:
+        member.parts[rows, rates] = _parts(member, rows, rates)
+    return member.parts[rows, rates]
+
+
+def _parts(member: BandGroupMember, rows: int, rates: Rates) -> list[tuple[Engine, float]]:
     _, _, width, channels = member.shape
     points = rows * width
     parts: list[tuple[Engine, float]] = []

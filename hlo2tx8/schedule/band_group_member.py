@@ -7,11 +7,12 @@ elementwise   nothing but that
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.ir import Block, BlockArgument, Operation
 
-from hlo2tx8.device.rates import block_width, is_multiplied_in_blocks
+from hlo2tx8.device.isa import Engine
+from hlo2tx8.device.rates import Rates, block_width, is_multiplied_in_blocks
 from hlo2tx8.dialects.hlo import CopyOp
 from hlo2tx8.dialects.layout import is_row_major
 from hlo2tx8.dialects.xla_dot import WindowLine
@@ -44,7 +45,7 @@ class BandGroupMember:
     """A fusion whose result [images, height, width, channels] is computed by bands. `reads`: the parameters of which a band needs
     some rows of the same image only; the others are read as a whole. `dot`: its convolution, with the operand that has the `rows`
     and the `lines` of its windows; `turns_weights`: TDMA has to turn what it multiplies for the engine. `pool`: its reduction of
-    small windows."""
+    small windows. `parts`: what engines do for so many rows, as far as it was asked for."""
 
     partitioned: PartitionedComputation
     accesses: AccessAnalysis
@@ -56,6 +57,9 @@ class BandGroupMember:
     is_per_channel: bool = False
     turns_weights: bool = False
     pool: Operation | None = None
+    parts: dict[tuple[int, Rates], list[tuple[Engine, float]]] = field(
+        default_factory=dict[tuple[int, Rates], list[tuple[Engine, float]]], compare=False
+    )
 
     @property
     def is_copy(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from math import prod
+from math import inf, prod
 
 from xdsl.ir import Operation, SSAValue
 
@@ -87,35 +87,74 @@ class BandChain:
 
     def plans(self) -> list[BandGroupPlan]:
         """Plans that are estimated to fit, the fastest first."""
-        images, height = self.members[-1].shape[0], self.members[-1].shape[HEIGHT]
-        found: list[BandGroupPlan] = []
-        for count in (n for n in range(1, height + 1) if height % n == 0):
-            split = BandSplit(images, count, self.rates.tiles)
-            if self.is_phase and not split.is_even:
-                continue
-            needed = self._bands(count)
-            bands = tuple(needed[fusion.results[0]] for fusion in self.fusions)
-            room = self.share * self.rates.spm_bytes
-            if any(own.start_of(Dim(0)) is None for own in bands) or self._spm_bytes(split, needed, None) > room:
-                continue
-            computed = [
-                [*self._clipped(fusion, own, needed), *parts_of(own, needed[fusion.results[0]].rows, self.rates)]
-                for fusion, own in self._both()
-            ]
-            computed[0] = [*self._moved(self._resident(needed), needed), *self._kept(split, needed), *computed[0]]
-            computed[-1] += self._moved([self.fusions[-1].results[0]] if self.stays else [], needed)
-            turn = _turn(computed)
-            cuts = turn.cuts() if split.is_even and split.num_turns > 1 else []
-            ends = list(accumulate(map(len, computed)))
-            for each, cut in [(turn.cycles, 0), *sorted((turn.merged(cut).cycles, cut) for cut in cuts)]:
-                halves = next(number for number, end in enumerate(ends) if cut <= end) if cut else None
-                num_bytes = self._spm_bytes(split, needed, halves)
-                if num_bytes <= (room if cut else min(room, SPM_SHARE * self.rates.spm_bytes)) and each <= turn.cycles:
-                    cycles = self._cycles(split, needed, turn.cycles, each)
-                    found.append(BandGroupPlan(split, bands, cycles, num_bytes, cut > 0))
-                    if cut:
-                        break
-        return sorted(found, key=lambda plan: (plan.cycles, not plan.is_overlapped))
+        ways = [way for way in map(self._way, self._counts()) if way is not None]
+        found = [plan for way in ways for plan in (self._alone(way), self._overlapped(way)) if plan is not None]
+        return sorted(found, key=_rank)
+
+    def best_plan(self) -> BandGroupPlan | None:
+        """The first of `plans`, without those that cannot be it: two turns at once that take more even if the busiest engine
+        never waits."""
+        ways = [way for way in map(self._way, self._counts()) if way is not None]
+        found = [plan for plan in map(self._alone, ways) if plan is not None]
+        for way in ways:
+            least = min((plan.cycles for plan in found), default=inf)
+            if self._cycles(way, way.turn.least_at_once) <= least and (plan := self._overlapped(way)) is not None:
+                found.append(plan)
+        return min(found, key=_rank, default=None)
+
+    def _counts(self) -> list[int]:
+        height = self.members[-1].shape[HEIGHT]
+        return [count for count in range(1, height + 1) if height % count == 0]
+
+    def _way(self, count: int) -> "_BandWay | None":
+        """What so many bands per image take; None where they do not fit, or cannot be computed so."""
+        split = BandSplit(self.members[-1].shape[0], count, self.rates.tiles)
+        if self.is_phase and not split.is_even:
+            return None
+        needed = self._bands(count)
+        if any(needed[fusion.results[0]].start_of(Dim(0)) is None for fusion in self.fusions):
+            return None
+        buffers = self._buffers(split, needed)
+        if buffers.num_bytes > self._room:
+            return None
+        computed = [
+            [*self._clipped(fusion, own, needed), *parts_of(own, needed[fusion.results[0]].rows, self.rates)]
+            for fusion, own in self._both()
+        ]
+        computed[0] = [*self._moved(self._resident(needed), needed), *self._kept(split, needed), *computed[0]]
+        computed[-1] += self._moved([self.fusions[-1].results[0]] if self.stays else [], needed)
+        turn = _turn(computed)
+        return _BandWay(
+            split, needed, buffers, turn, tuple(accumulate(map(len, computed))), *self._ends(split, needed, turn.cycles)
+        )
+
+    @property
+    def _room(self) -> float:
+        return self.share * self.rates.spm_bytes
+
+    def _alone(self, way: "_BandWay") -> BandGroupPlan | None:
+        """The plan of turns one after the other, if it fits."""
+        num_bytes = way.buffers.num_bytes
+        if num_bytes > min(self._room, SPM_SHARE * self.rates.spm_bytes):
+            return None
+        return self._plan(way, num_bytes, way.turn.cycles, is_overlapped=False)
+
+    def _overlapped(self, way: "_BandWay") -> BandGroupPlan | None:
+        """The plan of two turns at once that is the fastest of those that fit, if that is as fast as one after the other."""
+        if not way.split.is_even or way.split.num_turns == 1:
+            return None
+        best, taken = (way.turn.cycles, len(way.turn.units)), 0
+        for least, cut in sorted((way.turn.least(cut), cut) for cut in way.turn.cuts()):
+            if least > best[0]:
+                break
+            num_bytes = self._cut_bytes(way, next(number for number, end in enumerate(way.ends) if cut <= end))
+            if num_bytes <= self._room and (found := (way.turn.merged(cut).cycles, cut)) < best:
+                best, taken = found, num_bytes
+        return self._plan(way, taken, best[0], is_overlapped=True) if taken else None
+
+    def _plan(self, way: "_BandWay", num_bytes: int, each: float, *, is_overlapped: bool) -> BandGroupPlan:
+        bands = tuple(way.needed[fusion.results[0]] for fusion in self.fusions)
+        return BandGroupPlan(way.split, bands, self._cycles(way, each), num_bytes, is_overlapped)
 
     @property
     def is_phase(self) -> bool:
@@ -168,8 +207,7 @@ class BandChain:
                 value = fusion.operands[number]
                 is_of_windows = member.pool is not None or (value in self.resident and reads.last > reads.first)
                 readers[value] = readers.get(value, 0) + (2 if is_of_windows else 1)
-        inside = {fusion.results[0] for fusion in self.fusions}
-        return [value for value, count in readers.items() if count > 1 and value not in inside]
+        return [value for value, count in readers.items() if count > 1 and value not in self._inside]
 
     def _bands(self, count: int) -> dict[SSAValue, Bands]:
         """The bands that are needed of each tensor that is read band by band, and of the result."""
@@ -195,9 +233,12 @@ class BandChain:
         )
         return sum(map(size_bytes, dict.fromkeys(of_each)))
 
+    @cached_property
+    def _inside(self) -> set[SSAValue]:
+        return {fusion.results[0] for fusion in self.fusions}
+
     def _from_outside(self, needed: dict[SSAValue, Bands]) -> list[SSAValue]:
-        inside = {fusion.results[0] for fusion in self.fusions}
-        return [value for value in needed if value not in inside]
+        return [value for value in needed if value not in self._inside]
 
     def _resident(self, needed: dict[SSAValue, Bands]) -> list[SSAValue]:
         return [value for value in self._from_outside(needed) if value in self.resident]
@@ -209,10 +250,15 @@ class BandChain:
         """What TDMA does to move bands of these from or to the buffers in which they stay."""
         return [(Engine.TDMA, band_bytes(value, needed[value]) / self.rates.move + self.rates.move_start) for value in values]
 
-    def _cycles(self, split: BandSplit, needed: dict[SSAValue, Bands], computed: float, each: float) -> float:
-        """Of the whole chip: turns in which loads, stores and engines overlap, the ends where they do not, and weights. A turn by
-        itself is `computed` in so many cycles, `each` of several. Where something stays, the phase before has loaded the weights;
-        they are sent, and rows exchanged, while the first turn's loads come."""
+    def _cycles(self, way: "_BandWay", each: float) -> float:
+        """Of the whole chip, if a turn of several takes `each` so many: what does not overlap, and turns in which loads, stores and
+        engines do."""
+        return way.ends_cycles + (way.split.num_turns - 1) * max(way.least_cycles, each) + self.rates.kernel
+
+    def _ends(self, split: BandSplit, needed: dict[SSAValue, Bands], computed: float) -> tuple[float, float]:
+        """Cycles of the ends of the loop, which is where loads, stores and engines do not overlap, with weights, and the least that
+        each further turn takes. A turn by itself is `computed` in so many. Where something stays, the phase before has loaded the
+        weights; they are sent, and rows exchanged, while the first turn's loads come."""
         rates, turns = self.rates, split.num_turns
         active = min(split.num_bands, rates.tiles)
         stored = 0 if self.stays else band_bytes(self.fusions[-1].results[0], needed[self.fusions[-1].results[0]])
@@ -230,8 +276,8 @@ class BandChain:
         if is_sent and split.is_even:
             read = size / rates.ddr
             begin = max(first, whole + self._exchanged(needed) - read) + (0.0 if self.resident else read)
-        beside = max(later, each) if split.is_even else first + computed + last  # a guarded turn loads for itself
-        return begin + computed + last + (turns - 1) * beside + rates.kernel
+        least = later if split.is_even else first + computed + last  # a guarded turn loads for itself
+        return begin + computed + last, least
 
     def _exchanged(self, needed: dict[SSAValue, Bands]) -> float:
         """Cycles in which neighbours send each other rows of what stays: all tiles meet before and after that."""
@@ -265,34 +311,68 @@ class BandChain:
                 found.append((Engine.TDMA, cycles + self.rates.move_start))
         return found
 
-    def _spm_bytes(self, split: BandSplit, needed: dict[SSAValue, Bands], cut: int | None) -> int:
-        """Bytes of the buffers: what is loaded and stored in two copies, weights, and the widest moment between. Of turns that are
-        cut in a member, the widest of either half, a third copy of what is read on both sides, and the member's result."""
+    def _buffers(self, split: BandSplit, needed: dict[SSAValue, Bands]) -> "_Buffers":
+        """Of the buffers: what is loaded and stored in two copies, weights, and what each member needs while it is computed."""
         copies = 2 if split.num_turns > 1 else 1
         kept = self._whole_bytes + self.taken_bytes + sum(band_bytes(value, needed[value]) for value in self._resident(needed))
         kept += sum(copies * band_bytes(value, needed[value]) for value in self._loaded(needed))
-        if cut is not None:
-            copied: dict[SSAValue, SSAValue] = {f.results[0]: f.operands[0] for f, member in self._both() if member.is_copy}
-            late = {copied.get(value, value) for fusion in self.fusions[cut:] for value in fusion.operands}
-            kept += sum(band_bytes(value, needed[value]) for value in self._from_outside(needed) if value in late)
-            kept += band_bytes(self.fusions[cut].results[0], needed[self.fusions[cut].results[0]])
         result = self.fusions[-1].results[0]
         kept += (copies - 1) * band_bytes(result, needed[result]) * (not self.stays)
         last_read = {value: number for number, fusion in enumerate(self.fusions) for value in fusion.operands}
+        made: list[tuple[int, int]] = []
         widths: list[int] = []
         for number, (fusion, member) in enumerate(self._both()):
-            before = zip(self.fusions[:number], self.members[:number], strict=True)
-            made = [other.results[0] for other, maker in before if not maker.is_copy]
-            alive = [value for value in made if last_read.get(value, 0) >= number]
             own = 0 if member.is_copy else band_bytes(fusion.results[0], needed[fusion.results[0]])
-            wide = sum(band_bytes(value, needed[value]) for value in alive) + own
+            wide = sum(num_bytes for last, num_bytes in made if last >= number) + own
             if any(map(is_computed, member.partitioned.functions[0].instructions)):
                 wide += ALIVE * own
             if member.dot is not None and member.lines:
                 wide += window_bytes(member, member.dot, needed[fusion.results[0]].rows)
                 wide += size_bytes(member.dot.operands[1 - member.rows]) if member.turns_weights else 0
             widths.append(wide)
-        return kept + (max(widths) if cut is None else max(widths[: cut + 1]) + max(widths[cut:]))
+            made.append((last_read.get(fusion.results[0], 0), own))
+        return _Buffers(kept, tuple(widths))
+
+    def _cut_bytes(self, way: "_BandWay", cut: int) -> int:
+        """Bytes of the buffers of turns that are cut in a member: the widest moment of either half, a third copy of what is read on
+        both sides, and the member's result."""
+        needed, buffers = way.needed, way.buffers
+        copied: dict[SSAValue, SSAValue] = {f.results[0]: f.operands[0] for f, member in self._both() if member.is_copy}
+        late = {copied.get(value, value) for fusion in self.fusions[cut:] for value in fusion.operands}
+        kept = sum(band_bytes(value, needed[value]) for value in self._from_outside(needed) if value in late)
+        kept += band_bytes(self.fusions[cut].results[0], needed[self.fusions[cut].results[0]])
+        return buffers.kept + kept + max(buffers.widths[: cut + 1]) + max(buffers.widths[cut:])
+
+
+@dataclass(frozen=True)
+class _Buffers:
+    """Bytes that are `kept` all the time, and that each member needs beside."""
+
+    kept: int
+    widths: tuple[int, ...]
+
+    @property
+    def num_bytes(self) -> int:
+        """Up to the widest moment."""
+        return self.kept + max(self.widths)
+
+
+@dataclass(frozen=True)
+class _BandWay:
+    """A number of bands: those needed of each tensor, the buffers of turns one after the other, the engines' work of one, how many
+    units of it there are up to the end of each member, the cycles of the ends of the loop and the least of each further turn."""
+
+    split: BandSplit
+    needed: dict[SSAValue, Bands]
+    buffers: _Buffers
+    turn: Turn
+    ends: tuple[int, ...]
+    ends_cycles: float
+    least_cycles: float
+
+
+def _rank(plan: BandGroupPlan) -> tuple[float, bool]:
+    return plan.cycles, not plan.is_overlapped
 
 
 def kept_beside(there: Mapping[SSAValue, bool], result: SSAValue | None, whole: Container[SSAValue], rates: Rates) -> int:
