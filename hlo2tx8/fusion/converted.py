@@ -11,7 +11,7 @@ memory as they are sent.
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from hlo2tx8.device.rates import block_width
 from hlo2tx8.dialects.hlo import FusionOp
@@ -102,14 +102,14 @@ def _narrows(value: SSAValue) -> bool:
 def converted_operands(dot: Operation) -> list[SSAValue]:
     """What of its operands a product converts as it loads them, and what else it makes of that: what is in memory in another type,
     and what nobody else reads."""
-    if not is_dot(dot) or why_not_on_engine(dot) or num_parts(dot) > 1:
+    made_here = [(number, value) for number, value in enumerate(dot.operands) if type(value) is OpResult and value.has_one_use()]
+    if not made_here or not is_dot(dot) or why_not_on_engine(dot) or num_parts(dot) > 1:
         return []
     moved = sum(map(size_bytes, (*dot.operands, *dot.results)))
     return [
         value
-        for number, value in enumerate(dot.operands)
+        for number, value in made_here
         if (made := made_from(value)).source is not value
-        and value.has_one_use()
         and (not _narrows(value) or (MOVED + 1) * size_bytes(value) > moved)
         and (
             made.is_conversion

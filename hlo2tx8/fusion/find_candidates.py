@@ -65,7 +65,7 @@ from hlo2tx8.partitioner.instruction import (
     shape_of,
     tensor_type,
 )
-from hlo2tx8.partitioner.iteration_space import TensorAccess, divides_ranges, iteration_space
+from hlo2tx8.partitioner.iteration_space import TensorAccess, divides_ranges, is_affine
 from hlo2tx8.partitioner.made_from import CONVERT
 from hlo2tx8.partitioner.reduction_order import reduced_dimensions, why_in_order
 from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_operand_map, num_loop_operands, ranges_after
@@ -328,7 +328,7 @@ class _CandidateWalk:
             return True
         if any(divides_ranges(access) for access in new):
             return False
-        return iteration_space(output, [*use.candidate.accesses, *new]).is_affine
+        return is_affine(output, [*use.candidate.accesses, *new])
 
     # --------------------------------------------------------------------------------------------------- changes
 

@@ -1,19 +1,21 @@
 """From an operation to its spec, its types and its indexing maps."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, cast
-from weakref import WeakKeyDictionary
+from typing import Any, TypeVar, cast
 
 from xdsl.dialects.builtin import NoneAttr, TensorType
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Block, Operation
 
 from hlo2tx8.dialects.hlo import decode_attributes, minor_to_major, origin
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.dialects.xla import ElementwiseOp
 from hlo2tx8.errors import CompileError, LevelError
 from hlo2tx8.hlo.ops import SPECS
 from hlo2tx8.hlo.spec import Maps, OpSpec, TensorLike
 from hlo2tx8.hlo.types import numpy_dtype
+
+Found = TypeVar("Found")
 
 
 def all_specs() -> tuple[OpSpec, ...]:
@@ -21,9 +23,7 @@ def all_specs() -> tuple[OpSpec, ...]:
     return SPECS
 
 
-@cache
-def _by_name() -> Mapping[str, OpSpec]:
-    return {spec.name: spec for spec in SPECS}
+_BY_NAME: Mapping[str, OpSpec] = {spec.name: spec for spec in SPECS}
 
 
 @cache
@@ -38,13 +38,13 @@ def _by_scalar_class() -> Mapping[type[Operation], OpSpec]:
 
 def has_spec(name: str) -> bool:
     """True if there is an OpSpec with that name."""
-    return name in _by_name()
+    return name in _BY_NAME
 
 
 def spec_of(op: Operation | str) -> OpSpec:
     """The spec of an HLO op or of its name; CompileError E1001 with the origin if there is none."""
     name = op if isinstance(op, str) else op.name
-    spec = _by_name().get(name)
+    spec = _BY_NAME.get(name)
     if spec is None:
         where = "" if isinstance(op, str) else origin(op)
         raise CompileError("E1001", f"{name} is not supported", origin=where)
@@ -73,28 +73,59 @@ def tensor_like(type_: Attribute) -> TensorLike:
     return TensorLike(shape, numpy_dtype(tensor.element_type), layout)
 
 
+def kept(op: Operation, what: str, find: Callable[[Operation], Found]) -> Found:
+    """`what` of an op is found of its types and attributes alone: it is kept with it, until one of them is another."""
+    types = [value._type for value in (*op.results, *op._operands)]  # pyright: ignore[reportPrivateUsage] - asked very often
+    asked = (*types, *op.properties.items(), *op.attributes.items())
+    held = vars(op)
+    known = held.get(what)
+    if known is None or known[0] != asked:
+        held[what] = known = asked, find(op)
+    return known[1]
+
+
+def kept_with(block: Block, what: str, find: Callable[[Block], Found]) -> Found:
+    """`what` of a block is found of its ops alone: it is kept with it, until one of them is another."""
+    asked = _content(block)
+    held = vars(block)
+    known = held.get(what)
+    if known is None or known[0] != asked:
+        held[what] = known = asked, find(block)
+    return known[1]
+
+
+def _content(block: Block) -> list[object]:
+    """All that makes a block what it is, each as it is there now."""
+    found: list[object] = [own._type for own in block.args]  # pyright: ignore[reportPrivateUsage]
+    for op in ops_of(block):
+        found += (op, op._operands, *[own._type for own in op.results])  # pyright: ignore[reportPrivateUsage]
+        found += (*op.properties.values(), *op.attributes.values())
+        for region in op.regions:
+            for inner in region.blocks:
+                found += _content(inner)
+    return found
+
+
 def attributes_of(op: Operation) -> dict[str, Any]:
     """The op's attributes as Python values; `operand_layouts` too where the op may change the layout."""
+    return {**kept(op, "attributes as values", _attributes_of)}
+
+
+def _attributes_of(op: Operation) -> dict[str, Any]:
     attributes: dict[str, Any] = decode_attributes(op)
     if op.name == "hlo.bitcast":
         attributes["operand_layouts"] = tuple(tensor_like(value.type).layout for value in op.operands)
     return attributes
 
 
-_INDEXING: WeakKeyDictionary[Operation, tuple[tuple[Any, ...], Maps]] = WeakKeyDictionary()
-"""Of each op the maps that were asked for last, behind the types and attributes that they are of."""
-
-
 def operand_indexing(op: Operation) -> Maps:
     """Per operand the maps from an index of result 0 to the operand indices it depends on."""
-    asked = (op.results[0].type, *(value.type for value in op.operands), *op.properties.items(), *op.attributes.items())
-    known = _INDEXING.get(op)
-    if known is not None and known[0] == asked:
-        return known[1]
+    return kept(op, "operand indexing", _operand_indexing)
+
+
+def _operand_indexing(op: Operation) -> Maps:
     spec = spec_of(op)
     if spec.indexing is None:
         raise CompileError("E1001", f"{op.name} has no indexing maps", origin=origin(op))
     operands = tuple(tensor_like(value.type) for value in op.operands)
-    maps = spec.indexing(attributes_of(op), tensor_like(op.results[0].type), operands)
-    _INDEXING[op] = asked, maps
-    return maps
+    return spec.indexing(attributes_of(op), tensor_like(op.results[0].type), operands)

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Operation
 
 from hlo2tx8.dialects.layout import as_tensor
-from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.hlo.lookup import attributes_of, kept
 from hlo2tx8.hlo.types import numpy_dtype
 
 DEFAULT, HIGHEST = (ArrayAttr([StringAttr(name)] * 2) for name in ("DEFAULT", "HIGHEST"))
@@ -24,6 +24,10 @@ CUT_OFF = {1: 2.0**-9, 2: 2.0**-14, 3: 2.0**-21}
 
 def num_parts(op: Operation) -> int:
     """The number of narrower numbers that stand for each factor of a dot or convolution; 1 unless a factor is f32."""
+    return kept(op, "number of parts", _num_parts)
+
+
+def _num_parts(op: Operation) -> int:
     if not _multiplies_single(op):
         return 1
     algorithm = attributes_of(op).get("algorithm")

@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.hlo import Kind
+from hlo2tx8.hlo.lookup import kept_with
 from hlo2tx8.indexing import Const, Dim, IndexingMap
 from hlo2tx8.partitioner.instruction import (
     compose,
@@ -116,6 +117,10 @@ def partition(block: Block) -> PartitionedComputation:
     """Partition the computation of a block whose terminator returns the roots: an instruction is part of its reader's function if
     all readers need the same element of it, else it begins a function.
     """
+    return kept_with(block, "partitioned", _partition)
+
+
+def _partition(block: Block) -> PartitionedComputation:
     result, diverging = _assign(block, frozenset())
     return _assign(block, diverging)[0] if diverging else result
 

@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 
 from hlo2tx8.dialects.xla_dot import WindowLine, sums_type
 from hlo2tx8.hlo import Kind
-from hlo2tx8.hlo.lookup import attributes_of
+from hlo2tx8.hlo.lookup import attributes_of, kept
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.types import bit_width, numpy_dtype
 from hlo2tx8.indexing import Dim, Expr, Interval, simplify_expr
@@ -72,6 +72,10 @@ class Contraction:
 
 def why_not_on_engine(op: Operation) -> str:
     """Why the matrix engine cannot compute a dot, or "" if it can."""
+    return kept(op, "why not on the engine", _why_not_on_engine)
+
+
+def _why_not_on_engine(op: Operation) -> str:
     left, right = (tensor_type(operand).element_type for operand in op.operands)
     result = tensor_type(op.results[0]).element_type
     if is_empty_loop(op) or 0 in shape_of(op.results[0]):

@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from hlo2tx8.dialects.hlo import is_splat_literal
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo import Kind, has_spec, operand_indexing, spec_of
+from hlo2tx8.hlo.lookup import kept
 from hlo2tx8.indexing import Dim, IndexingMap
 
 CONSTANTS = ("stablehlo.constant", "chlo.constant")
@@ -113,6 +114,10 @@ def operand_maps(op: Operation) -> tuple[IndexingMap | None, ...]:
 
     For an operand read at run-time indices it is the map that holds if these indices are all 0.
     """
+    return kept(op, "operand maps", _operand_maps)
+
+
+def _operand_maps(op: Operation) -> tuple[IndexingMap | None, ...]:
     shape = shape_of(op.results[0])
     if kind_of(op) is Kind.ELEMENTWISE and all(shape_of(operand) == shape for operand in op.operands):
         return (None,) * len(op.operands)

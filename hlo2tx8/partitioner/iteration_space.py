@@ -63,19 +63,34 @@ def iteration_space(output: TensorType[Attribute], accesses: Sequence[TensorAcce
     return _known_space(output, tuple(accesses))
 
 
+def is_affine(output: TensorType[Attribute], accesses: Sequence[TensorAccess]) -> bool:
+    """Has each access an offset that is affine in the dimensions of that space?"""
+    return all(not _linear_form(expr).pinned for expr in _split(output, tuple(accesses))[2])
+
+
 @lru_cache(maxsize=1 << 12)
 def _known_space(output: TensorType[Attribute], accesses: tuple[TensorAccess, ...]) -> IterationSpace:
     """Layers of a model are alike, and a fusion's space is asked for while fusions are planned, and when they are emitted."""
+    sizes, to_output, exprs = _split(output, accesses)
+    return IterationSpace(sizes, to_output, True, ()) if 0 in sizes else _merge(sizes, to_output, exprs)
+
+
+@lru_cache(maxsize=1 << 12)
+def _split(
+    output: TensorType[Attribute], accesses: tuple[TensorAccess, ...]
+) -> tuple[tuple[int, ...], tuple[Expr, ...], tuple[Expr, ...]]:
+    """The output's dimensions, split where accesses need it: their sizes, the output's index in terms of them, and what must be
+    affine."""
     shape = output.get_shape()
     order = [d for d in reversed(minor_to_major(output)) if shape[d] != 1]
     sizes = [shape[d] for d in order]
     to_output: list[Expr] = [Dim(order.index(d)) if shape[d] != 1 else Const(0) for d in range(len(shape))]
     if 0 in sizes:
-        return IterationSpace(tuple(sizes), tuple(to_output), True, ())
+        return tuple(sizes), tuple(to_output), ()
     exprs: dict[Expr, None] = {}
     for access in accesses:
         if not _is_in_step(access, output):
-            exprs.update(dict.fromkeys(_offset_and_conditions(access, shape, to_output)))
+            exprs.update(dict.fromkeys(_offset_and_conditions(access, tuple(shape), tuple(to_output))))
     found = list(exprs)
     found = _simplified(found, sizes)
     for _ in range(MAX_SPLITS):
@@ -88,7 +103,7 @@ def _known_space(output: TensorType[Attribute], accesses: tuple[TensorAccess, ..
         sizes[dim : dim + 1] = [sizes[dim] // inner, inner]
         found = _simplified([_substitute_dims(e, moved) for e in found], sizes)
         to_output = [_substitute_dims(e, moved) for e in to_output]
-    return _merge(sizes, to_output, found)
+    return tuple(sizes), tuple(to_output), tuple(found)
 
 
 def _is_in_step(access: TensorAccess, output: TensorType[Attribute]) -> bool:
@@ -101,8 +116,10 @@ def _is_in_step(access: TensorAccess, output: TensorType[Attribute]) -> bool:
     return all(r == Dim(i) for i, r in enumerate(map.results)) and strides(access.type) == strides(output)
 
 
-def _offset_and_conditions(access: TensorAccess, shape: Sequence[int], to_output: Sequence[Expr]) -> list[Expr]:
-    """Everything that must be affine: the offset in the buffer and the expressions of the constraints."""
+@lru_cache(maxsize=1 << 12)
+def _offset_and_conditions(access: TensorAccess, shape: tuple[int, ...], to_output: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Everything that must be affine: the offset in the buffer and the expressions of the constraints. The same is asked again as a
+    fusion grows."""
     map = access.map
     symbols = [Sym(i) for i in range(len(map.ranges) + len(map.runtime))]
     offset: Expr = Const(0)
@@ -113,12 +130,13 @@ def _offset_and_conditions(access: TensorAccess, shape: Sequence[int], to_output
     if any(_compound_terms(expr) for expr in found):  # parts of a quotient join only while the map's own ranges are known
         bounds = [v.interval for v in map.dims], [v.interval for v in map.syms]
         found = [simplify_expr(expr, *bounds) for expr in found]
-    return [expr.substitute(to_output, symbols) for expr in found]
+    return tuple(expr.substitute(to_output, symbols) for expr in found)
 
 
 def divides_ranges(access: TensorAccess) -> bool:
     """True if the offset, or a condition, of an access is not affine in the map's range variables."""
-    found = _offset_and_conditions(access, [d.hi + 1 for d in access.map.dims], [Dim(i) for i in range(len(access.map.dims))])
+    sizes, dims = (d.hi + 1 for d in access.map.dims), (Dim(i) for i in range(len(access.map.dims)))
+    found = _offset_and_conditions(access, tuple(sizes), tuple(dims))
     return any(isinstance(leaf, Sym) for expr in found for term in _compound_terms(expr) for leaf in term.leaves())
 
 

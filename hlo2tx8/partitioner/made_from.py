@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.dialects.layout import is_row_major
-from hlo2tx8.hlo.lookup import has_spec
 from hlo2tx8.hlo.types import bit_width, is_float, is_integer, is_unsigned, numpy_dtype
 from hlo2tx8.partitioner.instruction import is_splat_constant, shape_of, tensor_type
 
@@ -25,6 +24,7 @@ ARITHMETIC = tuple(f"stablehlo.{name}" for name in ("add", "subtract", "multiply
 MOVES = ("hlo.to_bits", "stablehlo.bitcast_convert")
 """What gives the same bits another type."""
 BITS = tuple(f"stablehlo.{name}" for name in ("and", "or", "xor"))
+STEPS = frozenset((CONVERT, RESHAPE, *ARITHMETIC, *MOVES, *BITS))
 INTEGER_BITS, FLOAT_BITS = (8, 16, 32), (16, 32)
 """Of what the vector engine converts."""
 
@@ -85,7 +85,7 @@ def have_same_source(dot: Operation, other: Operation, number: int) -> bool:
 def _step(value: SSAValue) -> tuple[Sequence[Operation], SSAValue, Sequence[Operation]] | None:
     """What makes a value, of which one, and what gives it the others. A sum of a value and what is made of it is one step."""
     op = value.owner
-    if not isinstance(op, Operation) or not has_spec(op.name) or not is_row_major(tensor_type(value)):
+    if isinstance(op, Block) or op.name not in STEPS or not is_row_major(tensor_type(value)):
         return None
     if op.name in (RESHAPE, *MOVES) or (op.name == CONVERT and _is_converted_by_vectors(op)):
         return [op], op.operands[0], ()

@@ -5,12 +5,13 @@ A reduction's loop counters are further dimensions of every map inside its loop:
     sum = reduce(x) over dimension 1     (d0) reads x at (d0, d1), d1 the counter of the loop
 """
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.hlo import Kind, has_spec, operand_indexing
+from hlo2tx8.hlo.lookup import kept_with
 from hlo2tx8.indexing import Dim, Expr, IndexingMap, Sym, Variable
-from hlo2tx8.partitioner.instruction import CONSTANTS, compose, is_elemental, kind_of, shape_of
+from hlo2tx8.partitioner.instruction import CONSTANTS, compose, kind_of, shape_of
 
 
 def is_reduction(op: Operation) -> bool:
@@ -23,7 +24,10 @@ def is_reduction(op: Operation) -> bool:
 
 def has_scalar_body(op: Operation) -> bool:
     """Is the combiner made of elementwise instructions on its own arguments?"""
-    block = op.regions[0].block
+    return kept_with(op.regions[0].block, "is scalar", _is_scalar_body)
+
+
+def _is_scalar_body(block: Block) -> bool:
     inside: set[SSAValue] = {*block.args}
     for inner in ops_of(block):
         if any(operand not in inside for operand in inner.operands):
@@ -36,7 +40,9 @@ def has_scalar_body(op: Operation) -> bool:
 
 def _is_scalar(op: Operation) -> bool:
     """Is it an elementwise instruction on rank 0?"""
-    return is_elemental(op) and kind_of(op) is Kind.ELEMENTWISE and not shape_of(op.results[0])
+    if len(op.results) != 1 or not has_spec(op.name) or kind_of(op) is not Kind.ELEMENTWISE:
+        return False
+    return not any(map(shape_of, (op.results[0], *op.operands)))
 
 
 def num_loop_operands(op: Operation) -> int:

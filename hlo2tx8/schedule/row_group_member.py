@@ -24,7 +24,7 @@ from hlo2tx8.partitioner.contraction import (
     why_not_on_engine,
 )
 from hlo2tx8.partitioner.instruction import is_elemental, is_identity, tensor_type
-from hlo2tx8.partitioner.iteration_space import IterationSpace, iteration_space
+from hlo2tx8.partitioner.iteration_space import IterationSpace, is_affine
 from hlo2tx8.partitioner.moves import index_after_moves
 from hlo2tx8.partitioner.reduction_order import joins_apart
 from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_counters
@@ -119,7 +119,7 @@ def _row_member(body: Block, target: Target) -> RowGroupMember | str:
     if first != space.shape or any(shape != space.shape[:-1] for shape in others):
         return "its result is not as large as what it reduces"
     accesses = AccessAnalysis(partitioned, target)
-    if not iteration_space(space.order, accesses.of(whole)).is_affine:
+    if not is_affine(space.order, accesses.of(whole)):
         return "its reads are not affine"
     return RowGroupMember(partitioned, accesses, space.shape, tuple(space.reductions))
 
@@ -134,7 +134,7 @@ def _loop_member(body: Block, target: Target) -> RowGroupMember | str:
         return "it computes tensors of its own first"
     function, accesses = next(iter(partitioned.functions)), AccessAnalysis(partitioned, target)
     type_ = tensor_type(function.roots[0])
-    if not iteration_space(type_, accesses.of(function)).is_affine:
+    if not is_affine(type_, accesses.of(function)):
         return "its reads are not affine"
     return RowGroupMember(partitioned, accesses, type_.get_shape(), ())
 
@@ -151,7 +151,7 @@ def _dot_member(body: Block, op: Operation, target: Target) -> RowGroupMember | 
     if place.scope is not function.top or place.map.constraints:
         return "the dot serves only a part of the result"
     type_ = tensor_type(function.roots[0])
-    if not iteration_space(type_, accesses.of(function)).is_affine:
+    if not is_affine(type_, accesses.of(function)):
         return "its reads are not affine"
     shape, stored = type_.get_shape(), tuple[Expr, ...]()
     if not is_identity(place.map, shape):

@@ -1,0 +1,44 @@
+"""What is kept with an op or a block is found again when one of the things that it was found of is another."""
+
+from xdsl.dialects.builtin import TensorType, f32
+from xdsl.ir import Block, Operation
+
+from hlo2tx8.dialects.hlo import CopyOp
+from hlo2tx8.dialects.stablehlo import ReturnOp
+from hlo2tx8.hlo.lookup import attributes_of, kept, kept_with
+from hlo2tx8.ir import i64_attr
+
+
+def _copy() -> tuple[Block, CopyOp]:
+    block = Block(arg_types=[TensorType(f32, [4]), TensorType(f32, [4])])
+    op = CopyOp.create(operands=[block.args[0]], result_types=[TensorType(f32, [4])])
+    block.add_ops([op, ReturnOp(list(op.results))])
+    return block, op
+
+
+def test_attributes_are_read_again_when_they_are_others():
+    _, op = _copy()
+    op.attributes["number"] = i64_attr(1)
+    attributes_of(op)["number"] = 7
+    assert attributes_of(op)["number"] == 1
+    op.attributes["number"] = i64_attr(2)
+    assert attributes_of(op)["number"] == 2
+
+
+def test_what_is_kept_of_an_op_is_of_its_types_and_attributes():
+    _, op = _copy()
+    asked: list[Operation] = []
+    assert [kept(op, "times", lambda own: asked.append(own) or len(asked)) for _ in range(2)] == [1, 1]
+    op.properties["number"] = i64_attr(1)
+    assert kept(op, "times", lambda own: asked.append(own) or len(asked)) == 2
+
+
+def test_what_is_kept_of_a_block_is_of_its_ops_and_operands():
+    block, op = _copy()
+    asked: list[Block] = []
+    assert [kept_with(block, "times", lambda own: asked.append(own) or len(asked)) for _ in range(2)] == [1, 1]
+    op.operands[0] = block.args[1]
+    assert kept_with(block, "times", lambda own: asked.append(own) or len(asked)) == 2
+    other = CopyOp.create(operands=[block.args[0]], result_types=[TensorType(f32, [4])])
+    block.insert_op_before(other, op)
+    assert kept_with(block, "times", lambda own: asked.append(own) or len(asked)) == 3
