@@ -32,6 +32,7 @@ from hlo2tx8.lower.dma.mesh import quotient, remainder
 from hlo2tx8.lower.dma.panels import Panels
 from hlo2tx8.lower.dma.sharing_plan import LEAST_SLOTS, LoopPlan
 from hlo2tx8.lower.dma.slices import instructions_in
+from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 LEAST_BYTES = 65536
@@ -125,7 +126,8 @@ class _Room:
 
 
 def bring_early(panels: Sequence[Panels], plan: Callable[..., list[LoopPlan]]) -> tuple[list[Brought], list[LoopPlan]]:
-    """What is brought early, and the plans of the loops with that; `plan` makes them, as `loop_plans`."""
+    """What is brought early, and the plans of the loops with that; `plan` makes them, as `loop_plans`. EngineOrderError if nothing
+    is: the kernel is the one without that, which is there already."""
     written = {op.field("slot") for own in panels for op in instructions_in(own.loop) if isinstance(op, Wdma)}
     brought, plans = list[Brought](), plan()
     for number, own in enumerate(panels):
@@ -139,6 +141,8 @@ def bring_early(panels: Sequence[Panels], plan: Callable[..., list[LoopPlan]]) -
                 brought, plans = loads, now
             else:
                 found.put_back()
+    if not brought:
+        raise EngineOrderError("E3208", "nothing that is added comes early")
     return brought, plans
 
 
