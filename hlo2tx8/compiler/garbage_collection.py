@@ -35,8 +35,13 @@ class Uncollected:
         self.most = self.MOST
 
     def put_off(self) -> None:
-        """Move all young objects to the oldest generation; to be called while the collector is off."""
-        self.count += gc.get_count()[0]
+        """Move all young objects to the oldest generation; to be called while the collector is off. Where one compilation leaves
+        many by itself, they are collected without a walk through all that was there before."""
+        young = gc.get_count()[0]
+        if young > self.most:
+            gc.collect(0)
+            young = gc.get_count()[0]
+        self.count += young
         is_frozen = gc.get_freeze_count() > 0  # what others have frozen must stay so
         if self.count > self.most and not is_frozen:
             gc.freeze()

@@ -40,7 +40,7 @@ def test_where_there_is_more_than_garbage_it_may_be_more(monkeypatch: pytest.Mon
     kept: list[list[int]] = []
     for _ in range(3):
         with garbage.no_garbage_collection():
-            kept += ([] for _ in range(1000))
+            kept += ([] for _ in range(900))
     assert left() is not None and garbage.UNCOLLECTED.most > 10_000
 
 
@@ -59,3 +59,18 @@ def test_a_collector_that_is_off_stays_off_and_what_others_froze_stays_frozen():
         assert gc.get_freeze_count() > 0
     finally:
         gc.unfreeze()
+
+
+def test_much_garbage_of_one_compilation_is_collected_at_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(garbage.Uncollected, "MOST", 1000)
+    monkeypatch.setattr(garbage, "UNCOLLECTED", garbage.Uncollected())
+    gc.collect()
+    before = weakref.ref(Node())
+    gc.freeze()
+    gc.unfreeze()  # it is old
+    with garbage.no_garbage_collection():
+        nodes = [Node() for _ in range(2000)]
+        left = weakref.ref(nodes[0])
+        del nodes
+    assert left() is None and before() is not None
+    assert garbage.UNCOLLECTED.count < 1000
