@@ -24,7 +24,7 @@ from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.dialects.xla import STAYS
 from hlo2tx8.emitters.emit_fusions import EmitFusionsPass, fusion_name
 from hlo2tx8.errors import CompileError
-from hlo2tx8.hlo.fingerprint import fingerprint
+from hlo2tx8.hlo.fingerprint import HashedOnce, fingerprint
 from hlo2tx8.hlo.placement import part_of, room_of
 from hlo2tx8.link import link_alone
 from hlo2tx8.lower.buffer_table import end_of_buffers
@@ -157,7 +157,7 @@ class KernelTrial:
 
     def _key(self, kernel: ModuleOp) -> Hashable:
         """Equal for kernels of which nothing differs but names, lowered by the same passes for the same chip."""
-        return fingerprint(kernel), kernel.attributes.get(STAYS), self._lowering(kernel)
+        return HashedOnce((fingerprint(kernel), kernel.attributes.get(STAYS), self._lowering(kernel)))
 
     def _steps(self, module: ModuleOp) -> tuple[ModulePass, ...]:
         """The passes that lower a kernel."""

@@ -14,6 +14,8 @@ from hlo2tx8.schedule.search import fastest_of, search
 
 Choice = TypeVar("Choice")
 NEAR = 1.5
+MARGIN = 0.9
+"""Of what a candidate is expected to take beside others of its family that were timed, that it may take."""
 MOST_TIMED = 3
 """So many candidates, and one of another family, whose estimates are less than so many times a rough one are timed beside it."""
 Judge: TypeAlias = Callable[[ModuleOp], Feasibility]
@@ -67,8 +69,14 @@ class FirstThatFits:
             if first is not None and first.is_rough and self.time is not None:
                 near = [c for c in left if c.estimate.cycles < NEAR * first.estimate.cycles]
                 others = [c for c in _beside(first, near, self.most_timed) if c is not first]
-                timed = [(first, _timed(self.time, lambda _: kernel[0], first)), *((c, _timed(self.time, emit, c)) for c in others)]
-                compared = fastest_of(timed, (), spm_bytes)
+                timed = [(first, _timed(self.time, lambda _: kernel[0], first))]
+                hopeless: list[Candidate[Choice]] = []
+                for candidate in others:
+                    if _is_hopeless(candidate, timed):
+                        hopeless.append(candidate)
+                    else:
+                        timed.append((candidate, _timed(self.time, emit, candidate)))
+                compared = fastest_of(timed, hopeless, spm_bytes)
                 if compared.taken is not None:
                     found = Schedule(compared.taken, (*found.rejected, *compared.rejected), compared.cycles)
                 if found.taken is not None and found.taken is not first:
@@ -99,6 +107,14 @@ def _beside(first: Candidate[Choice], near: Iterable[Candidate[Choice]], most: i
     by_cycles = sorted(near, key=lambda candidate: candidate.estimate.cycles)
     of_families = {candidate.family: candidate for candidate in reversed(by_cycles) if candidate.family != first.family}
     return {candidate.name: candidate for candidate in (first, *of_families.values(), *by_cycles[:most])}.values()
+
+
+def _is_hopeless(candidate: Candidate[Choice], timed: Iterable[tuple[Candidate[Choice], Feasibility]]) -> bool:
+    """Would it be slower than the best that was timed even if its estimate is as much too high as the worst of its family,
+    and some more?"""
+    found = [(known.family, its.cycles, known.estimate.cycles) for known, its in timed if its.cycles and not its.why]
+    ratio = min((cycles / max(estimate, 1.0) for family, cycles, estimate in found if family == candidate.family), default=0.0)
+    return bool(found) and MARGIN * ratio * candidate.estimate.cycles > min(cycles for _, cycles, _ in found)
 
 
 def _timed(time: Judge, emit: Callable[[Choice], ModuleOp], candidate: Candidate[Choice]) -> Feasibility:

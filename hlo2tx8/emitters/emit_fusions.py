@@ -42,7 +42,7 @@ from hlo2tx8.fusion.in_place import replaceable
 from hlo2tx8.fusion.library_epilogues import without_epilogue
 from hlo2tx8.fusion.take_apart import num_fusions, take_apart, take_apart_bands, take_apart_in_runs, take_off_projection
 from hlo2tx8.fusion.views import ViewPlace, view_place
-from hlo2tx8.hlo.fingerprint import fingerprint
+from hlo2tx8.hlo.fingerprint import HashedOnce, fingerprint
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.ops.dot import numbers_of
@@ -96,7 +96,8 @@ class EmitFusionsPass(ModulePass):
                 notes.append(_said(What.VIEW, fusion))
                 continue
             own = stays_at(fusion, stays)
-            key = fingerprint(fusion), num_tiles(fusion), fusion.code if isinstance(fusion, LibraryOp) else None, own
+            tiles, code = num_tiles(fusion), fusion.code if isinstance(fusion, LibraryOp) else None
+            key = HashedOnce((fingerprint(fusion), tiles, code, own))
             if isinstance(fusion, GroupOp) and (key in apart or own.is_apart):
                 why = f"it is equal to {apart[key]}" if key in apart else "its weights stay from turn to turn"
                 pending += [(group, part) for part in reversed(_dissolved(fusion, fusion_name(fusion), notes, why))]
@@ -105,7 +106,7 @@ class EmitFusionsPass(ModulePass):
                 notes.append(f"{fusion_name(fusion)} is equal to {emitted[key][0]}")
             else:
                 name = unique_name(fusion, {name for name, _ in emitted.values()})
-                wanted = _target_of(fusion, target, chip.part(key[1]) if key[1] else chip, own)
+                wanted = _target_of(fusion, target, chip.part(tiles) if tiles else chip, own)
                 parts = _timed_parts(fusion)
                 try:
                     made = self._emit(fusion, name, wanted, notes)

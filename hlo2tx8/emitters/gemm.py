@@ -13,12 +13,12 @@ result is computed on the block of the result, before it is stored. Several dots
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from math import ceil, gcd, prod
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, BlockArgument, Operation
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.xla import MESH, STAYS
@@ -57,7 +57,7 @@ from hlo2tx8.schedule.contraction_split import (
     sides_that_stay,
     split_part,
 )
-from hlo2tx8.schedule.costs import cycles_per_summed_element
+from hlo2tx8.schedule.costs import cycles_per_summed_element, is_at_once, is_by_vectors
 from hlo2tx8.schedule.mesh_estimate import has_idle_tiles
 from hlo2tx8.schedule.mesh_split import resident_blockings, row_blockings, shared_blockings, split_on_mesh
 from hlo2tx8.schedule.plan import Candidate, Estimate
@@ -85,12 +85,15 @@ MOST_ALIVE = 4
 @dataclass(frozen=True)
 class GemmMatch(Match):
     """A fusion with dots: `loops` has the functions that compute them, and `chosen` how each of their
-    parts is cut into steps."""
+    parts is cut into steps; `works`: what steps cost, of functions as they are, or as plain loops."""
 
     partitioned: PartitionedComputation
     accesses: AccessAnalysis
     loops: dict[SubgraphFunction, DotLoop]
     chosen: "tuple[tuple[_PartOfLoop, Blocking], ...]" = ()
+    works: "dict[tuple[SubgraphFunction, bool], _WorkAlone]" = field(
+        default_factory=dict[tuple[SubgraphFunction, bool], "_WorkAlone"], compare=False
+    )
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ def _parts(match: GemmMatch, loops: Mapping[SubgraphFunction, DotLoop], *, is_ot
     target, found = match.fusion.target, list[_PartOfLoop]()
     spm_bytes = int(target.rates.spm_bytes * SPM_SHARE)
     for function, loop in loops.items():
-        work = _work(function, loop, match.partitioned, target)
+        work = _work(match, function, loop)
         may_cut = function.is_entry_root and len(match.partitioned.functions) == 1 and not (is_other and loop.is_per_channel)
         parts = parts_of(loop.space, loop.roles, work.operand_bytes, may_cut=may_cut, is_other=is_other)
         is_shareable = _is_shareable(loop, match.partitioned, target)
@@ -303,8 +306,32 @@ def _are_of_same_bytes(loop: DotLoop) -> bool:
     return all(have_same_source(first, other, 1 - loop.rows[first]) for other in others)
 
 
-def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedComputation, target: Target) -> ContractionWork:
-    """What a step of the function's loop costs."""
+@dataclass(frozen=True)
+class _WorkAlone:
+    """What a step costs if nothing stays, and the bytes of an element of results and of what is `read` around products."""
+
+    work: ContractionWork
+    results: int
+    read: Mapping[SSAValue, int]
+
+
+def _work(match: GemmMatch, function: SubgraphFunction, loop: DotLoop) -> ContractionWork:
+    """What a step of the function's loop costs beside what stays; all but that is worked out once."""
+    target, key = match.fusion.target, (function, loop is match.loops.get(function))
+    if key not in match.works:
+        match.works[key] = _work_alone(function, loop, match.partitioned, target)
+    known = match.works[key]
+    if target.residence is None:
+        return known.work
+    stays = [v for v in known.read if isinstance(v, BlockArgument) and v.index in target.residence.operands]
+    dot, rows = next(iter(loop.rows.items()))
+    kept = known.results * target.residence.keeps_result + sum(known.read[value] for value in stays)
+    rows_stay = parameter_of(dot.operands[rows]) in target.residence.operands
+    has_rows = target.residence.rows_bytes > 0
+    return replace(known.work, moved_bytes=known.work.moved_bytes - kept, rows_stay=rows_stay, has_rows=has_rows)
+
+
+def _work_alone(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedComputation, target: Target) -> _WorkAlone:
     dots, rates = list(loop.rows), target.rates
     operand = _width_bytes(tensor_type(dots[0].operands[0]).element_type)
     results = sum(_width_bytes(tensor_type(root).element_type) for root in function.roots)
@@ -327,14 +354,8 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     sharing = len(dots) if have_same_rows or are_of_same_bytes else 1
     copies = (OPERAND_COPIES if passes == 1 else PARTED_COPIES) * len(dots) // sharing
     passed = sum(cycles_per_summed_element(op, rates) for op in around)
-    moved, rows_stay, has_rows = results + beside, False, False
-    if target.residence is not None:
-        stays = [v for v in read if isinstance(v, BlockArgument) and v.index in target.residence.operands]
-        has_rows = target.residence.rows_bytes > 0
-        moved -= results * target.residence.keeps_result + sum(read[value] for value in stays)
-        rows_stay = parameter_of(dots[0].operands[loop.rows[dots[0]]]) in target.residence.operands
     forms = loop.is_per_channel, loop.is_backward
-    is_cut = all(kind_of(op) is Kind.ELEMENTWISE for op in around)
+    is_cut = all(is_by_vectors(op) or is_at_once(op) for op in around)
     kept_once = kept - results
     if is_cut:
         of_parts = 2 * (results + beside) + alive if around else 0
@@ -346,15 +367,15 @@ def _work(function: SubgraphFunction, loop: DotLoop, partitioned: PartitionedCom
     sides = made[0][rows], made[0][1 - rows]
     in_memory = [_width_bytes(tensor_type(own.source).element_type) for own in sides]
     read_bytes, made_passes = (in_memory[0], in_memory[1]) if of_operands else None, (sides[0].passes, sides[1].passes)
-    given = depth, operand, kept, moved, products, copies, loop.lines
-    work = ContractionWork(*given, *forms, *epilogue, *more, rows_stay, has_rows=has_rows, loops=loops, read_bytes=read_bytes)
+    given = depth, operand, kept, results + beside, products, copies, loop.lines
+    work = ContractionWork(*given, *forms, *epilogue, *more, loops=loops, read_bytes=read_bytes)
     work = replace(work, row_operands=1 if have_same_rows else sharing, are_of_same_bytes=are_of_same_bytes)
     if target.stays.operands and is_dot(dots[0]) and loops == 1 and parts != EXACT_PARTS:
         places = rows, 1 - rows
         may_stay = [all(parameter_of(dot.operands[place]) in target.stays.operands for dot in dots) for place in places]
         kept_bytes, turns_around = target.stays.kept_bytes, target.stays.turns
         work = replace(work, may_stay=(may_stay[0], may_stay[1]), stay_bytes=kept_bytes, turns_around=turns_around)
-    return replace(work, made_passes=made_passes, run=_run(dots[0], made[0]))
+    return _WorkAlone(replace(work, made_passes=made_passes, run=_run(dots[0], made[0])), results, read)
 
 
 def _run(dot: Operation, made: Sequence[MadeFrom]) -> int:

@@ -23,7 +23,7 @@ from hlo2tx8.emitters.gemm import GemmEmitter, GemmMatch
 from hlo2tx8.emitters.hero import heroes
 from hlo2tx8.emitters.phase_group import join_phases
 from hlo2tx8.errors import CapacityError
-from hlo2tx8.hlo.fingerprint import fingerprint
+from hlo2tx8.hlo.fingerprint import HashedOnce, fingerprint
 from hlo2tx8.ir import i64_array, i64_attr
 from hlo2tx8.partitioner.contraction import is_contraction
 from hlo2tx8.schedule.contraction_split import ABOUT
@@ -146,10 +146,11 @@ def _emit(group: GroupOp, name: str, phases: _Phases) -> ModuleOp:
 def _cycles_apart(fusions: Sequence[FusionOp], name: str, target: Target) -> float:
     """Estimated cycles of fusions as kernels of their own."""
     alone: dict[Hashable, float] = {}
-    for fusion in fusions:
-        if (key := fingerprint(fusion)) not in alone:
+    keys = [HashedOnce(fingerprint(fusion)) for fusion in fusions]
+    for key, fusion in zip(keys, fusions, strict=True):
+        if key not in alone:
             alone[key] = ways[0].estimate.cycles if (ways := ways_of(fusion, name, target)) else 0.0
-    return sum(alone[fingerprint(fusion)] for fusion in fusions) + (len(fusions) - 1) * target.rates.kernel
+    return sum(alone[key] for key in keys) + (len(fusions) - 1) * target.rates.kernel
 
 
 def reads_addend(fusion: FusionOp) -> bool:

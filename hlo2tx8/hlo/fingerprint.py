@@ -1,6 +1,8 @@
 """What makes two fusions, or groups, equal: the same ops on the same values with the same attributes and types."""
 
 from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from typing import cast
 
@@ -9,6 +11,23 @@ from xdsl.ir import Operation, Region, SSAValue
 from hlo2tx8.dialects.nested import ops_of
 
 _NAMES = ("fusion_name", "loc", "sym_name")
+
+
+@dataclass(frozen=True, eq=False)
+class HashedOnce:
+    """A key of many parts, such as a fingerprint; a tuple hashes all of them whenever it is looked up."""
+
+    key: Hashable
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HashedOnce) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.key)
 
 
 def fingerprint(fusion: Operation) -> Hashable:

@@ -8,6 +8,7 @@ Columns that are no whole number of blocks are a loop of their own.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from math import prod
 
@@ -163,9 +164,10 @@ class ContractionWork:
     def is_tap_by_tap(self, depth: int, *, is_even: bool) -> bool:
         """Is a convolution a product per element of its windows, if an instruction adds up so many products? `is_even`: all steps
         have as many rows."""
+        if not self.lines or not self.keeps_weights or not is_even:
+            return False
         sizes, is_dense = (depth, self.depth % depth or depth), any(line.stride > 1 for line in self.lines)
-        is_in_blocks = is_multiplied_in_blocks(sizes, self.operand_bytes, is_dense=is_dense)
-        return bool(self.lines) and self.keeps_weights and is_even and is_in_blocks
+        return is_multiplied_in_blocks(sizes, self.operand_bytes, is_dense=is_dense)
 
 
 @dataclass(frozen=True)
@@ -229,6 +231,50 @@ class ContractionPart:
     start: int
     size: int
     inner: int
+
+    @cached_property
+    def dimensions(self) -> tuple[tuple[int, ...], tuple[Role, ...]]:
+        """The sizes of its dimensions, the last column dimension as blocks and what is inside of one, and their roles."""
+        if self.column < 0:
+            return (*self.shape, 1), (*self.roles, "column")
+        shape = (*self.shape[: self.column], self.size // self.inner, *self.shape[self.column + 1 :], self.inner)
+        return shape, (*self.roles, "column")
+
+    @cached_property
+    def boxes(self) -> "dict[tuple[int, ...], PartBoxes]":
+        """What was asked of boxes so far: all of a box's estimates ask the same."""
+        return {}
+
+    def cut(self, box: Sequence[int]) -> "PartBoxes":
+        """What boxes of that shape are."""
+        key = tuple(box)
+        if key not in self.boxes:
+            self.boxes[key] = PartBoxes.of(self, key)
+        return self.boxes[key]
+
+
+@dataclass(frozen=True)
+class PartBoxes:
+    """Boxes that a part is cut into: how many there are along each dimension, the rows and columns of one, and how many there are
+    of other rows, of other columns and of other batches."""
+
+    counts: tuple[int, ...]
+    sides: tuple[int, int]
+    of_rows: int
+    of_columns: int
+    of_batches: int
+
+    @staticmethod
+    def of(part: ContractionPart, box: tuple[int, ...]) -> "PartBoxes":
+        """Boxes of that shape."""
+        shape, roles = part.dimensions
+        counts = tuple([-(-size // step) for size, step in zip(shape, box, strict=True)])
+        sides, numbers = {"row": 1, "column": 1, "batch": 1}, {"row": 1, "column": 1, "batch": 1}
+        for size, count, role in zip(box, counts, roles, strict=True):
+            if role in sides:
+                sides[role] *= size
+                numbers[role] *= count
+        return PartBoxes(counts, (sides["row"], sides["column"]), numbers["row"], numbers["column"], numbers["batch"])
 
 
 def parts_of(
@@ -359,8 +405,7 @@ def is_even(part: ContractionPart, box: Sequence[int]) -> bool:
 
 def _num_chunks(part: ContractionPart, box: Sequence[int]) -> int:
     """Steps of all tiles."""
-    shape, _ = inner_shape(part)
-    return prod(-(-size // step) for size, step in zip(shape, box, strict=True))
+    return prod(part.cut(box).counts)
 
 
 def _planes(part: ContractionPart) -> list[int]:
@@ -370,10 +415,7 @@ def _planes(part: ContractionPart) -> list[int]:
 
 def inner_shape(part: ContractionPart) -> tuple[tuple[int, ...], tuple[Role, ...]]:
     """The part's dimensions, the last column dimension as blocks and what is inside of one."""
-    if part.column < 0:
-        return (*part.shape, 1), (*part.roles, "column")
-    shape = (*part.shape[: part.column], part.size // part.inner, *part.shape[part.column + 1 :], part.inner)
-    return shape, (*part.roles, "column")
+    return part.dimensions
 
 
 def _boxes(
@@ -464,9 +506,7 @@ def _fill(box: list[int], shape: Sequence[int], dims: Sequence[int], wanted: int
 
 def sides_of(part: ContractionPart, box: Sequence[int]) -> tuple[int, int]:
     """Rows and columns of a step."""
-    _, roles = inner_shape(part)
-    sides = [prod(size for size, own in zip(box, roles, strict=True) if own == role) for role in ("row", "column")]
-    return sides[0], sides[1]
+    return part.cut(box).sides
 
 
 def loaded(part: ContractionPart, box: Sequence[int], work: ContractionWork) -> tuple[int, int]:

@@ -121,8 +121,12 @@ def cycles_per_summed_element(op: Operation, rates: Rates) -> float:
     """Of an instruction on the sums of a product, which lie as they are wanted: nothing is brought for it, and the kernel core
     takes one instruction for what it has one for."""
     found = cycles_per_element(op, rates)
-    is_at_once = not _is_for_vectors(op) and op.name.partition(".")[2] in AT_ONCE
-    return found * rates.mixed_kernel_core / rates.kernel_core if is_at_once else found
+    return found * rates.mixed_kernel_core / rates.kernel_core if is_at_once(op) else found
+
+
+def is_at_once(op: Operation) -> bool:
+    """Is it what the kernel core computes in one instruction?"""
+    return not _is_for_vectors(op) and op.name.partition(".")[2] in AT_ONCE
 
 
 def _ratio(op: Operation) -> float:

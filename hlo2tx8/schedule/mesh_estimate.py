@@ -28,17 +28,15 @@ STEP_OVERHEAD = 60
 """Cycles of the kernel core in a turn, apart from waits, barrier and what engines need to start."""
 
 
-def box_counts(part: ContractionPart, box: Sequence[int]) -> list[int]:
+def box_counts(part: ContractionPart, box: Sequence[int]) -> tuple[int, ...]:
     """How many boxes there are along each dimension."""
-    return [-(-size // step) for size, step in zip(inner_shape(part)[0], box, strict=True)]
+    return part.cut(box).counts
 
 
 def steps_alike(part: ContractionPart, rates: Rates, box: Sequence[int]) -> tuple[int, int]:
     """How many steps have the same rows, and how many the same columns."""
-    _, roles = inner_shape(part)
-    counts = box_counts(part, box)
-    rows, columns = (prod(counts[dim] for dim, own in enumerate(roles) if own == role) for role in ("row", "column"))
-    return -(-columns // rates.mesh_columns), -(-rows // rates.mesh_rows)
+    boxes = part.cut(box)
+    return -(-boxes.of_columns // rates.mesh_columns), -(-boxes.of_rows // rates.mesh_rows)
 
 
 def has_idle_tiles(part: ContractionPart, rates: Rates, box: Sequence[int]) -> bool:
@@ -48,8 +46,8 @@ def has_idle_tiles(part: ContractionPart, rates: Rates, box: Sequence[int]) -> b
 
 def num_steps_of(part: ContractionPart, rates: Rates, box: Sequence[int]) -> int:
     """Steps of a tile. In the last ones some mesh rows, or mesh columns, may have nothing to do."""
-    batches = prod(n for n, own in zip(box_counts(part, box), inner_shape(part)[1], strict=True) if own == "batch")
-    return batches * prod(steps_alike(part, rates, box))
+    columns, rows = steps_alike(part, rates, box)
+    return part.cut(box).of_batches * columns * rows
 
 
 def panel_bytes(part: ContractionPart, work: ContractionWork, box: Sequence[int], depth: int) -> tuple[int, int]:

@@ -388,7 +388,7 @@ def split_on_mesh(
 
     Raises LevelError if the split is not provably a bijection onto the part, or its tail.
     """
-    box, counts = list(blocking.box), box_counts(part, blocking.box)
+    box, counts = list(blocking.box), list(box_counts(part, blocking.box))
     shape, roles = inner_shape(part)
     row_dims, column_dims, batch_dims = (
         [dim for dim, role in enumerate(roles[:-1]) if role == own] for own in ("row", "column", "batch")
