@@ -69,6 +69,10 @@ class Buffer:
         """Of the last copy."""
         return self.address + (self.copies - 1) * self.stride_bytes + self.size_bytes
 
+    def between(self, first: int, last: int) -> "Buffer":
+        """The same, alive from one record to another."""
+        return Buffer(self.name, self.address, self.size_bytes, self.copies, self.stride_bytes, first, last)
+
 
 class BufferUse(NamedTuple):
     """Operand number `operand` of a record is an address in a buffer, an index in the program's table."""

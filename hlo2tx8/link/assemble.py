@@ -120,7 +120,7 @@ class Assembled:
             buffer = code.buffers[number]
             begins, ends = _ends(buffer, start, sources, places)
             begins = min(first[number], begins or first[number])
-            self.buffers.append(replace(buffer, first_record=begins, last_record=max(ends, last[number])))
+            self.buffers.append(buffer.between(begins, max(ends, last[number])))
         kept |= known
         self.uses += (use._replace(buffer=kept[use.buffer]) for use in used)
 
@@ -153,7 +153,7 @@ def sequence(pieces: Sequence[Piece], tiles: int) -> Assembled:
 def of_launch(record: Record, origin: str) -> Record:
     """The record, of an engine, with the launch's origin where its own is of another function, whose kernel is equal."""
     own, scope = _scope(record.origin), _scope(origin)
-    return replace(record, origin=origin) if record.kind.ENGINE is not Engine.KC and scope and own != scope else record
+    return record.of_origin(origin) if record.kind.ENGINE is not Engine.KC and scope and own != scope else record
 
 
 def _scope(origin: str) -> str:

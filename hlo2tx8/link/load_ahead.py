@@ -187,8 +187,7 @@ def _at_places(code: LinkedCode, records: Sequence[Record], places: Sequence[int
     """The code with other records, in which old record i is at places[i], or would be."""
     uses = [use._replace(record=places[use.record]) for use in code.uses]
     alive = [
-        b if b.last_record < b.first_record else replace(b, first_record=places[b.first_record], last_record=places[b.last_record])
-        for b in code.buffers
+        b if b.last_record < b.first_record else b.between(places[b.first_record], places[b.last_record]) for b in code.buffers
     ]
     return replace(code, records=records, uses=uses, buffers=alive)
 
@@ -202,4 +201,4 @@ def _renamed(record: Record, names: Mapping[int, int]) -> Record:
     rd = record.fields.get("rd")
     if isinstance(rd, int):
         changed["rd"] = names.get(rd, rd)
-    return replace(record, fields={**record.fields, **changed}) if changed else record
+    return record.with_fields({**record.fields, **changed}) if changed else record

@@ -90,7 +90,7 @@ def placed(kernel: EncodedKernel, rectangle: Rectangle, mesh: Sequence[int], own
     return replace(
         kernel,
         records=(*records, end),
-        buffers=tuple(replace(b, first_record=at[b.first_record], last_record=at[b.last_record]) for b in kernel.buffers),
+        buffers=tuple(b.between(at[b.first_record], at[b.last_record]) for b in kernel.buffers),
         uses=tuple(use._replace(record=at[use.record]) for use in kernel.uses),
         lives=(),
     )
@@ -123,4 +123,4 @@ def _sum(test: Register) -> Record:
 def _renamed(record: Record) -> Record:
     """The record with another register for the tile's number."""
     new: dict[str, Operand] = {name: LOCAL if value == TILE else value for name, value in record.fields.items()}
-    return replace(record, fields=new)
+    return record.with_fields(new)

@@ -5,7 +5,6 @@ sizes are shared alike, so a slot that one copy reads and the next one writes is
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.formats import Format
@@ -130,7 +129,7 @@ def renumber(record: Record, slots: Sequence[int] | Mapping[int, int]) -> Record
     if not names:
         return record
     changed = {name: slots[number] for name in names if isinstance(number := record.fields[name], int)}
-    return replace(record, fields={**record.fields, **changed})
+    return record.with_fields({**record.fields, **changed})
 
 
 def written_by(records: Sequence[Record]) -> set[int]:

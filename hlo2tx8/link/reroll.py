@@ -184,5 +184,5 @@ def _buffers(made: Assembled, places: Sequence[int]) -> tuple[list[int], list[Bu
         known = buffers.get(root(number), buffer)
         if known is not buffer:
             first, last = min(first, known.first_record), max(last, known.last_record)
-        buffers[root(number)] = replace(known, first_record=first, last_record=last)
+        buffers[root(number)] = known.between(first, last)
     return [roots[root(number)] for number in of], [buffers[number] for number in roots]

@@ -141,12 +141,16 @@ def _num_places(kind: type[Instruction]) -> int:
 
 def registers_of(record: Record) -> list[Register]:
     """The registers that a record reads or writes."""
-    found = [value for value in record.fields.values() if isinstance(value, Register)]
+    found = [value for value in record.fields.values() if type(value) is Register]
     number = record.fields.get("rd")
     return [*found, Register(number)] if isinstance(number, int) else found
 
 
 def unnamed(records: Sequence[Record], numbers: Sequence[int]) -> list[int]:
     """Those of the registers that no record names."""
-    named = {register.number for record in records for register in registers_of(record)}
+    named: set[int] = set()
+    for record in records:
+        named.update([value.number for value in record.fields.values() if type(value) is Register])
+        if isinstance(number := record.fields.get("rd"), int):
+            named.add(number)
     return [number for number in numbers if number not in named]

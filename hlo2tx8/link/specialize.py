@@ -12,7 +12,7 @@ KC_endif
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 
 from hlo2tx8.device.isa import Instruction, Role
@@ -184,7 +184,7 @@ def with_numbers(record: Record, known: dict[int, int]) -> Record:
         for name in places
         if isinstance(operand := record.fields.get(name), Register) and operand.number in known
     }
-    return replace(record, fields={**record.fields, **new}) if new else record
+    return record.with_fields({**record.fields, **new}) if new else record
 
 
 def scalar_value(record: Record) -> int | None:
@@ -217,4 +217,4 @@ def _folded(record: Record) -> Record:
     new: dict[str, Operand] = {"rd": fields["rd"], "c": constant}
     for i, (a, b) in enumerate(terms, 1):
         new |= {f"r{i}": a, f"k{i}": b}
-    return replace(record, fields=new)
+    return record.with_fields(new)

@@ -170,7 +170,7 @@ def _moved(
             records += new
     at.append(len(records))
     left = [slot for slot in images if slot not in fetches]
-    buffers = [replace(b, first_record=at[b.first_record], last_record=at[b.last_record + 1] - 1) for b in code.buffers]
+    buffers = [b.between(at[b.first_record], at[b.last_record + 1] - 1) for b in code.buffers]
     for slot in left:
         here = [record for record, other in used if other == slot]
         buffers.append(Buffer(f"{IMAGE}{slot}", *images[slot], 1, images[slot][1], min(here), max(here)))

@@ -5,10 +5,11 @@ tx8.CGRATensor_ArithOp_V_VV_add dst(%a) a(%x) b(%y) n(128) fp32 {buffers = array
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import NamedTuple, cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, IntegerType, StringAttr
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from hlo2tx8.device.isa import Instruction
@@ -16,7 +17,7 @@ from hlo2tx8.device.isa.fields import SPM_ROLES
 from hlo2tx8.device.program import Buffer, BufferUse
 from hlo2tx8.dialects import spm
 from hlo2tx8.dialects.nested import nested_ops
-from hlo2tx8.ir import i64_array, i64_attr, text_attr
+from hlo2tx8.ir import i64_array, i64_attr, integers, text_attr
 
 ATTRIBUTE = "buffers"
 NUMBERS = ("address", "size", "copies", "stride")
@@ -80,8 +81,14 @@ def uses_of(op: Instruction, record: int) -> list[BufferUse]:
     noted = op.attributes.get(ATTRIBUTE)
     if not isinstance(noted, DenseArrayBase):
         return []
-    operands = [i for i, f in enumerate(op.FIELDS) if f.role in SPM_ROLES]
-    return [BufferUse(record, i, int(buffer)) for i, buffer in zip(operands, noted.get_values(), strict=True)]
+    buffers = integers(cast("DenseArrayBase[IntegerType]", noted))
+    return [BufferUse(record, i, buffer) for i, buffer in zip(_in_scratchpad(type(op)), buffers, strict=True)]
+
+
+@cache
+def _in_scratchpad(kind: type[Instruction]) -> tuple[int, ...]:
+    """The numbers of the fields that are addresses in the scratchpad."""
+    return tuple(i for i, f in enumerate(kind.FIELDS) if f.role in SPM_ROLES)
 
 
 def buffers_of(function: func.FuncOp, uses: Sequence[BufferUse], loops: Sequence[tuple[int, int]]) -> tuple[Buffer, ...]:

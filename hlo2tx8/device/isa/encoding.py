@@ -55,6 +55,14 @@ class Record:
     rounding: Rounding = Rounding.NEAREST_EVEN
     origin: str = ""
 
+    def with_fields(self, fields: Mapping[str, Operand]) -> "Record":
+        """The instruction with other operands, in a fraction of the time that `replace` takes."""
+        return Record(self.kind, fields, self.fmt, self.fmt2, self.rounding, self.origin)
+
+    def of_origin(self, origin: str) -> "Record":
+        """The same instruction of another origin."""
+        return Record(self.kind, self.fields, self.fmt, self.fmt2, self.rounding, origin)
+
 
 class EncodingError(ValueError):
     """Words that are no program."""

@@ -107,7 +107,7 @@ def encode(module: ModuleOp, moved: Sequence[int] = (), bases: Mapping[int, View
 def _with_origins(records: Sequence[Record]) -> tuple[Record, ...]:
     """Instructions of engines without an origin, such as fills, get that of the last one: the fusion's root."""
     last = next((r.origin for r in reversed(records) if r.origin), "")
-    return tuple(r if r.origin or r.kind.ENGINE is Engine.KC else replace(r, origin=last) for r in records)
+    return tuple(r if r.origin or r.kind.ENGINE is Engine.KC else r.of_origin(last) for r in records)
 
 
 @dataclass
@@ -205,28 +205,30 @@ class _Encoder:
         self.forms[op.result] = LinearForm.of_register(rd)
 
     def _index(self, op: Operation) -> None:
+        if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
+            self.forms[op.results[0]] = LinearForm(op.value.value.data)
+            return
         operands = [self.forms[o] for o in op.operands]
-        match op:
-            case arith.ConstantOp() if isinstance(op.value, IntegerAttr):
-                form = LinearForm(op.value.value.data)
-            case arith.AddiOp():
-                form = operands[0] + operands[1]
-            case arith.SubiOp():
-                form = operands[0] + operands[1] * -1
-            case arith.MuliOp():
-                form = self._product(*operands)
-            case arith.MinSIOp():
-                form = self._binary(KcMin, *operands)
-            case arith.MaxSIOp():
-                form = self._binary(KcMax, *operands)
-            case vec.ExtentOp():
-                form = self._extent(op, operands)
-            case xla.ApplyIndexingOp():
-                for result, expr in zip(op.results, op.map.data.results, strict=True):
-                    self.forms[result] = self._expr(expr, operands, len(op.map.data.dims))
-                return
-            case _:
-                raise CompileError("E3105", f"no scalar instruction for {op.name}")
+        kind = type(op)  # compared, as none is derived from: `isinstance` asks `ABCMeta` of ops that are not ours
+        if kind is arith.AddiOp:
+            form = operands[0] + operands[1]
+        elif kind is arith.MuliOp:
+            form = self._product(*operands)
+        elif isinstance(op, xla.ApplyIndexingOp):
+            map = op.map.data
+            for result, expr in zip(op.results, map.results, strict=True):
+                self.forms[result] = self._expr(expr, operands, len(map.dims))
+            return
+        elif kind is arith.SubiOp:
+            form = operands[0] + operands[1] * -1
+        elif kind is arith.MinSIOp:
+            form = self._binary(KcMin, *operands)
+        elif kind is arith.MaxSIOp:
+            form = self._binary(KcMax, *operands)
+        elif isinstance(op, vec.ExtentOp):
+            form = self._extent(op, operands)
+        else:
+            raise CompileError("E3105", f"no scalar instruction for {op.name}")
         self.forms[op.results[0]] = form
 
     def _extent(self, op: vec.ExtentOp, operands: Sequence[LinearForm]) -> LinearForm:

@@ -1,7 +1,7 @@
 """Scalar values of a kernel as linear forms over registers, and the registers they get."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from hlo2tx8.device.isa.encoding import NUM_REGISTERS, Record, Register
 from hlo2tx8.device.isa.kc_control import KcEnd, KcLoop
@@ -39,6 +39,8 @@ class LinearForm:
         return None
 
     def __add__(self, other: "LinearForm") -> "LinearForm":
+        if not other.terms and len(self.terms) <= 1:
+            return LinearForm(self.constant + other.constant, self.terms if self.terms and self.terms[0][1] else ())
         merged = dict(self.terms)
         for register, coefficient in other.terms:
             merged[register] = merged.get(register, 0) + coefficient
@@ -127,8 +129,8 @@ def allocate_registers(records: Sequence[Record], end_of_registers: int = NUM_RE
             if not free:
                 return None
             places[starting[at]] = free.pop()
-        fields = {k: Register(places[v.number]) if isinstance(v, Register) else v for k, v in record.fields.items()}
-        renamed.append(record if fields == record.fields else replace(record, fields=fields))
+        fields = {k: Register(places[v.number]) if type(v) is Register else v for k, v in record.fields.items()}
+        renamed.append(record if fields == record.fields else record.with_fields(fields))
         free += [places[number] for number in dying.get(at, ())]
     return renamed
 
@@ -144,11 +146,11 @@ def _live_ranges(records: Sequence[Record]) -> tuple[dict[int, int], dict[int, i
             outer.append(at)
             used_inside.append(set())
         for value in record.fields.values():
-            if isinstance(value, Register) and value.number >= FIRST_FREE_REGISTER:
-                begin.setdefault(value.number, at)
-                end[value.number] = at
+            if type(value) is Register and (number := value.number) >= FIRST_FREE_REGISTER:
+                begin.setdefault(number, at)
+                end[number] = at
                 if used_inside:
-                    used_inside[-1].add(value.number)
+                    used_inside[-1].add(number)
         if record.kind is KcEnd:
             loop, used = outer.pop(), used_inside.pop()
             kept = {number for number in used if begin[number] <= loop}  # the loop's counter too
