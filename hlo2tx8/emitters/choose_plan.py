@@ -14,7 +14,7 @@ from hlo2tx8.schedule.search import fastest_of, search
 
 Choice = TypeVar("Choice")
 NEAR = 1.5
-MARGIN = 0.9
+MARGIN = 0.75
 """Of what a candidate is expected to take beside others of its family that were timed, that it may take."""
 MOST_TIMED = 3
 """So many candidates, and one of another family, whose estimates are less than so many times a rough one are timed beside it."""
