@@ -86,7 +86,8 @@ def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) 
     passes = sum(costs.compute(member) for member in candidate.members if kind_of(member) in ARITHMETIC)
     is_large = bool(beside) or isinstance(op, FusionOp) or prod(shape_of(op.results[0])) >= LEAST_SHARE * costs.rates.tiles
     tiles = max(LEAST_TILES, costs.with_blocks(contraction)) if stays else LEAST_TILES
-    saved, lost = costs.saved(op, 1, 1), 0.0 if is_large else passes * (costs.rates.tiles / tiles - 1)
+    saved = costs.saved(op, 1, 1) + sum(map(costs.saved_on_sums, candidate.members))
+    lost = 0.0 if is_large else passes * (costs.rates.tiles / tiles - 1)
     if lost > saved:
         return f"few tiles would make the epilogue: costs {lost:.0f} cycles, saves {saved:.0f}"
     return ""
