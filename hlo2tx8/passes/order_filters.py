@@ -20,13 +20,16 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.builders.expansion import Expansion, conv_numbers, int_array
 from hlo2tx8.builders.rewrite_named import rewrite_named
-from hlo2tx8.device.rates import is_multiplied_in_blocks
+from hlo2tx8.device.rates import block_width, is_multiplied_in_blocks
 from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.dialects.xla_dot import sums_type
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
 from hlo2tx8.hlo.ops.convolution import numbers_of, reversal, window_of
 from hlo2tx8.passes.dimensions.alike import is_reordered
 from hlo2tx8.passes.dimensions.channels_last import is_forward
+
+LEAST_IMAGES = 4
+"""Which share weights, for turning them to take less time than it saves."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +68,18 @@ def _order(op: Operation) -> None:
 
 
 def _is_one_instruction(op: Operation) -> bool:
-    """Is it a convolution of bytes that goes over the elements of its window in one instruction: of channels that are no blocks, or
-    of one image whose weights have features last, which takes less time than to turn them?"""
+    """Is it a convolution of bytes that goes over the elements of its window in one instruction? That takes less time where
+    channels are no blocks, and unless weights lie as products want them or are several whole blocks that several images share."""
     (image, weights), n = op.operands, numbers_of(attributes_of(op))
     if not isinstance(as_tensor(weights.type).element_type, IntegerType):
         return False
     shape, kernel = tensor_like(image.type).shape, tensor_like(weights.type).shape
-    has_strides = max(window_of(attributes_of(op), kernel).strides, default=1) > 1
-    if not is_multiplied_in_blocks([kernel[n.kernel_input_feature_dimension]], 1, is_dense=has_strides):
+    window, features, last = window_of(attributes_of(op), kernel), kernel[n.kernel_input_feature_dimension], len(kernel) - 1
+    has_strides = max(window.strides, default=1) > 1
+    if not is_multiplied_in_blocks([features], 1, is_dense=has_strides) or max(window.base_dilations, default=1) > 1:
         return True
-    return n.kernel_input_feature_dimension == len(kernel) - 1 and shape[n.input_batch_dimension] == 1
+    if n.kernel_output_feature_dimension == last:
+        return False
+    if n.kernel_input_feature_dimension == last and (shape[n.input_batch_dimension] < LEAST_IMAGES or features <= block_width(1)):
+        return True
+    return features > block_width(1) and features % block_width(1) > 0

@@ -312,6 +312,7 @@ def blockings(part: ContractionPart, work: ContractionWork, rates: Rates, spm_by
     else:
         boxes = _boxes(part, work.lines, rates, most_elements, keeps_weights=work.keeps_weights)
     boxes = [box for box in boxes if all(box[line.row] > 1 or line.dilation == 1 for line in work.lines)]
+    boxes = [box for box in boxes if has_blocks(part, work, box)]
     fitting = [(box, depth) for box in boxes for depth in _depths(part, box, work, spm_bytes, rates)]
     if not fitting and not work.lines:
         fitting = [(boxes[0], LEAST_DEPTH)]
@@ -416,6 +417,16 @@ def _planes(part: ContractionPart) -> list[int]:
 def inner_shape(part: ContractionPart) -> tuple[tuple[int, ...], tuple[Role, ...]]:
     """The part's dimensions, the last column dimension as blocks and what is inside of one."""
     return part.dimensions
+
+
+def has_blocks(part: ContractionPart, work: ContractionWork, box: Sequence[int], *, in_order: bool = False) -> bool:
+    """Are the filters of a box of a convolution, blocks of its result, whole blocks of the operand as well, or a part of one? Then
+    weights are multiplied as they lie. `in_order`: several blocks of the operand are lanes of their own."""
+    together = block_width(work.operand_bytes) // BLOCK
+    if not (work.lines and work.keeps_weights) or together == 1 or part.inner != BLOCK or part.column < 0:
+        return True
+    count, size = box[part.column], inner_shape(part)[0][part.column]
+    return size % count == 0 and (count <= together or (in_order and count % together == size % together == 0))
 
 
 def _boxes(

@@ -29,6 +29,7 @@ from hlo2tx8.schedule.contraction_split import (
     ContractionPart,
     ContractionStep,
     ContractionWork,
+    has_blocks,
     inner_shape,
     is_even,
     rows_with_gaps,
@@ -102,7 +103,7 @@ def shared_blockings(
     boxes = [
         box
         for box in _boxes(part, rates, work.lines, has_tail=tail is not None)
-        if all(box[line.row] == part.shape[line.row] for line in work.lines)
+        if all(box[line.row] == part.shape[line.row] for line in work.lines) and has_blocks(part, work, box, in_order=True)
     ]
     if work.lines and tail is not None:  # several images at once are products per element of a window, and the tail may be none
         images = [dim for dim, role in enumerate(part.roles) if role == "row" and all(dim != line.row for line in work.lines)]

@@ -30,13 +30,13 @@ func.func @main(%0: tensor<2x12x12x16xf32>, %1: tensor<8x16x1x1xf32>, %2: tensor
 
 // -----
 
-// Weights of bytes as well; those of one image that have features last stay, as one instruction takes them all.
+// Weights of bytes as well; those that have features last stay if few images would share them, as one instruction takes them all.
 
-func.func @main(%0: tensor<2x12x12x16xi8>, %1: tensor<3x3x16x8xi8>, %2: tensor<8x3x3x16xi8>, %3: tensor<1x12x12x16xi8>) -> (tensor<2x10x10x8xi32>, tensor<2x10x10x8xi32>, tensor<1x10x10x8xi32>) {
-  %4 = "stablehlo.convolution"(%0, %1) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_strides = array<i64: 1, 1>}> : (tensor<2x12x12x16xi8>, tensor<3x3x16x8xi8>) -> tensor<2x10x10x8xi32>
-  %5 = "stablehlo.convolution"(%0, %2) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[o, 0, 1, i]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_strides = array<i64: 1, 1>}> : (tensor<2x12x12x16xi8>, tensor<8x3x3x16xi8>) -> tensor<2x10x10x8xi32>
-  %6 = "stablehlo.convolution"(%3, %2) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[o, 0, 1, i]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_strides = array<i64: 1, 1>}> : (tensor<1x12x12x16xi8>, tensor<8x3x3x16xi8>) -> tensor<1x10x10x8xi32>
-  func.return %4, %5, %6 : tensor<2x10x10x8xi32>, tensor<2x10x10x8xi32>, tensor<1x10x10x8xi32>
+func.func @main(%0: tensor<4x12x12x256xi8>, %1: tensor<3x3x256x8xi8>, %2: tensor<8x3x3x256xi8>, %3: tensor<1x12x12x256xi8>) -> (tensor<4x10x10x8xi32>, tensor<4x10x10x8xi32>, tensor<1x10x10x8xi32>) {
+  %4 = "stablehlo.convolution"(%0, %1) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_strides = array<i64: 1, 1>}> : (tensor<4x12x12x256xi8>, tensor<3x3x256x8xi8>) -> tensor<4x10x10x8xi32>
+  %5 = "stablehlo.convolution"(%0, %2) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[o, 0, 1, i]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_strides = array<i64: 1, 1>}> : (tensor<4x12x12x256xi8>, tensor<8x3x3x256xi8>) -> tensor<4x10x10x8xi32>
+  %6 = "stablehlo.convolution"(%3, %2) <{batch_group_count = 1 : i64, dimension_numbers = #hlo.struct<"#stablehlo.conv<[b, 0, 1, f]x[o, 0, 1, i]->[b, 0, 1, f]>">, feature_group_count = 1 : i64, window_strides = array<i64: 1, 1>}> : (tensor<1x12x12x256xi8>, tensor<8x3x3x256xi8>) -> tensor<1x10x10x8xi32>
+  func.return %4, %5, %6 : tensor<4x10x10x8xi32>, tensor<4x10x10x8xi32>, tensor<1x10x10x8xi32>
 }
 
 // CHECK:      func.func @main(
