@@ -216,7 +216,9 @@ def of_bytes() -> Iterator[Workload]:
         lambda x, a, s, b, t: as_bytes(scaled(dot(as_bytes(jax.nn.relu(scaled(dot(x, a), s))), b), t)),
         layers,
     )
-    for batch, size, channels in ((8, 56, 64), (8, 28, 128), (8, 14, 256), (1, 28, 128)):
+    few = array(1024, 256, dtype=INT8), array(256, 128, dtype=INT8)
+    yield Workload("int8 [1024,256] x [256,128] to int8", lambda a, b: lax.dot(a, b, preferred_element_type=INT8), few)
+    for batch, size, channels in ((8, 56, 64), (8, 28, 128), (8, 14, 192), (8, 14, 256), (1, 28, 128)):
         images = array(batch, size, size, channels, dtype=INT8), array(3, 3, channels, channels, dtype=INT8), array(channels)
         name = f"conv int8 b{batch} {size}x{size}x{channels}, requantized"
         yield Workload(name, lambda x, w, s: as_bytes(jax.nn.relu(scaled(convolution(x, w), s))), images)

@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from math import inf, isnan
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, ModuleOp, TensorType, f32, i8, i32
+from xdsl.dialects.builtin import Float32Type, ModuleOp, TensorType, f32, i8, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.builders.rewrite_named import ops_named
+from hlo2tx8.dialects.vector_instructions import FLOATS, ROUND_NEAREST_EVEN
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.types import bit_width, integer_limits, is_float, is_integer, is_unsigned, numpy_dtype
 from hlo2tx8.partitioner.equal_ops import erase_unread_of_functions
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
 
-FLOATS = (BFloat16Type, Float16Type, Float32Type)
-CONVERT, ROUND = "stablehlo.convert", "stablehlo.round_nearest_even"
+CONVERT = "stablehlo.convert"
 SHIFT = 1.5 * 2**23
 """A float of 32 bits to which it leaves no fraction to add less than 2^22."""
 MOST = 2**20
@@ -63,8 +63,8 @@ class _Clamped:
         """Has it a bound?"""
         return self.low > -inf or self.high < inf
 
-    def within(self, low: int, high: int) -> "_Clamped":
-        """Within these bounds as well, which what reads it keeps itself: those that it does not need are infinite."""
+    def less_than(self, low: int, high: int) -> "_Clamped":
+        """The bounds that are left for it to keep if its reader keeps it between these: others become infinite."""
         return _Clamped(self.value, -inf if self.low <= low else self.low, inf if self.high >= high else self.high)
 
     def emit(self, e: Expansion) -> SSAValue:
@@ -76,7 +76,7 @@ class _Clamped:
 
 
 def _clamped(value: SSAValue) -> _Clamped:
-    """A value without the operations that only this reader's path has and that keep it within constant bounds."""
+    """What operations keep within constant bounds to make a value, with all of their bounds together."""
     low, high = -inf, inf
     while (step := _step(value)) is not None and step.low <= high and step.high >= low:
         value, low, high = step.value, max(low, step.low), min(high, step.high)
@@ -132,7 +132,7 @@ def _of_integers(op: Operation) -> bool:
     if not least <= found.low <= found.high <= most:
         return False
     e = Expansion(op)
-    own = found.within(least, most)
+    own = found.less_than(least, most)
     value = _Clamped(e.converted(found.value, f32), own.low, own.high).emit(e)
     _convert(e, value)
     return True
@@ -146,8 +146,12 @@ def _of_floats(op: Operation) -> bool:
     found, limits, e = _clamped(op.operands[0]), integer_limits(made), Expansion(op)
     value, offset = _less_offset(found.value)
     rounded = value.owner
-    if not isinstance(rounded, Operation) or rounded.name != ROUND or not all(map(_is_whole, (found.low, found.high, offset))):
-        if not found.is_bounded or found.within(*limits).is_bounded:
+    if (
+        not isinstance(rounded, Operation)
+        or rounded.name not in ROUND_NEAREST_EVEN
+        or not all(map(_is_whole, (found.low, found.high, offset)))
+    ):
+        if not found.is_bounded or found.less_than(*limits).is_bounded:
             return False
         _convert(e, found.value)
         return True
@@ -162,7 +166,7 @@ def _of_floats(op: Operation) -> bool:
         return True
     inner = _clamped(rounded.operands[0])
     both = _Clamped(inner.value, max(found.low, inner.low), min(found.high, inner.high))
-    own = both.within(*limits)
+    own = both.less_than(*limits)
     if both.low > both.high or (not found.is_bounded and own == inner):
         return False
     bounded = own.emit(e)
