@@ -105,8 +105,8 @@ class Resident:
         return max(lanes, key=lambda k: self.strides[k], default=None)
 
     def _levels(self, step: StepBuilder, lane: int, stride: int, extent: Size, *, is_clipped: bool = False) -> list[BoxLevel]:
-        """A lane of a load as levels of a move, the outermost first: several where it goes over whole lanes of the buffer. A lane of
-        128 elements on a buffer [4, 8, 64], blocks of 64 of 8 rows, is 2 that are 512 apart, of 64 that are next to each other."""
+        """A lane of a load as levels of a move, the outermost first: several where it goes over whole lanes of the buffer. A lane
+        of 128 elements on a buffer [4, 8, 64], blocks of 64 of 8 rows, is 2 that are 512 apart, of 64 next to each other."""
         size = step.shape[lane]
         write, dense = dense_strides(step.extents, step)[lane], dense_strides(self.extents, step)
         if size == 1 or stride == 0:
