@@ -56,9 +56,9 @@ def _expand(op: Operation) -> str | None:
     if not all(map(is_integer, kinds)):
         return None
     e, is_convolution = Expansion(op), op.name == "stablehlo.convolution"
+    product = ConvolutionProduct(e) if is_convolution else DotProduct.of(e)
     if kinds[:2] == [dtype("int8")] * 2 and bit_width(kinds[2]) < 32:
-        sums = (ConvolutionProduct(e) if is_convolution else DotProduct.of(e)).product(*op.operands)
-        e.replace(e.converted(sums, as_tensor(op.results[0].type).element_type))
+        e.replace(e.converted(product.product(*op.operands), as_tensor(op.results[0].type).element_type))
         return f"{op.name} of int8 in int32"
     if all(holds_all(dtype("int8"), kind) for kind in kinds[:2]):
         return None
@@ -74,7 +74,6 @@ def _expand(op: Operation) -> str | None:
             right = FactorSource(op.operands[1], bits=bits)
             if right.has_offset:
                 return None
-    product = ConvolutionProduct(e) if is_convolution else DotProduct.of(e)
     places = [p + q for p in range(left.num_digits) for q in range(right.num_digits) if 8 * (p + q) < bits]
     if not _is_worth(op, (left, right), product.num_terms, len(places)):
         return None

@@ -24,18 +24,16 @@ from hlo2tx8.dialects.hlo_indexed import ReadAtOp, place_properties
 from hlo2tx8.hlo.lookup import has_spec
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.indexing import IndexingMap
-from hlo2tx8.partitioner.instruction import CONSTANTS, kind_of, shape_of
+from hlo2tx8.partitioner.instruction import kind_of, shape_of
 from hlo2tx8.partitioner.turns import is_same_in_all_turns
 from hlo2tx8.passes.integers.products import DotProduct
+from hlo2tx8.passes.rules.columns import is_repeated
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
 from hlo2tx8.passes.rules.slices import DOTS, is_inside, slice_of
 from hlo2tx8.schedule.costs import size_bytes
 
 MOVES = ("stablehlo.slice", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.convert")
 """What weights may be made by in each turn."""
-
-
-BROADCAST = "stablehlo.broadcast_in_dim"
 
 
 @dataclass(frozen=True)
@@ -117,13 +115,8 @@ def _added_to(made: Operation) -> Operation | None:
     if op is None or not has_spec(op.name) or kind_of(op) is not Kind.ELEMENTWISE or len(op.results) > 1:
         return None
     others = [number for number, value in enumerate(op.operands) if value is not made.results[0]]
-    is_alike = all(_is_row(op.operands[number]) and is_same_in_all_turns(op, number) for number in others)
+    is_alike = all(is_repeated(op.operands[number]) and is_same_in_all_turns(op, number) for number in others)
     return op if is_alike and op.parent is made.parent else None
-
-
-def _is_row(value: SSAValue) -> bool:
-    """Is a value made by repeating something?"""
-    return isinstance(value.owner, Operation) and value.owner.name in (BROADCAST, *CONSTANTS)
 
 
 def _in_front(loop: Operation, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> SSAValue:

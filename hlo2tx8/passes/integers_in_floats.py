@@ -17,13 +17,13 @@ from xdsl.passes import ModulePass
 
 from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.builders.rewrite_named import ops_named
+from hlo2tx8.dialects.vector_instructions import FLOATS
 from hlo2tx8.hlo.types import is_float, is_integer, numpy_dtype
 from hlo2tx8.partitioner.equal_ops import erase_unread_of_functions
 from hlo2tx8.partitioner.instruction import tensor_type
 from hlo2tx8.passes.integers.exact_floats import CONVERT, SUMS, exact_number, in_type
 
 ARITHMETIC = tuple(f"stablehlo.{name}" for name in ("add", "subtract", "multiply", "divide"))
-FLOATS = (BFloat16Type, Float16Type, Float32Type)
 
 
 @dataclass(frozen=True)

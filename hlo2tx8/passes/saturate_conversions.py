@@ -25,7 +25,7 @@ from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.builders.rewrite_named import ops_named
 from hlo2tx8.dialects.vector_instructions import FLOATS, ROUND_NEAREST_EVEN
 from hlo2tx8.hlo.constants import scalar_of
-from hlo2tx8.hlo.types import bit_width, integer_limits, is_float, is_integer, is_unsigned, numpy_dtype
+from hlo2tx8.hlo.types import bit_width, dtype, integer_limits, is_float, is_integer, is_unsigned, numpy_dtype
 from hlo2tx8.partitioner.equal_ops import erase_unread_of_functions
 from hlo2tx8.partitioner.instruction import shape_of, tensor_type
 
@@ -63,8 +63,8 @@ class _Clamped:
         """Has it a bound?"""
         return self.low > -inf or self.high < inf
 
-    def less_than(self, low: int, high: int) -> "_Clamped":
-        """The bounds that are left for it to keep if its reader keeps it between these: others become infinite."""
+    def narrower_than(self, low: int, high: int) -> "_Clamped":
+        """The value with those bounds alone that are narrower than these, between which its reader keeps it anyway."""
         return _Clamped(self.value, -inf if self.low <= low else self.low, inf if self.high >= high else self.high)
 
     def emit(self, e: Expansion) -> SSAValue:
@@ -120,19 +120,13 @@ def _constant(value: SSAValue) -> float | None:
 def _of_integers(op: Operation) -> bool:
     """Makes bytes of integers within their range, by way of floats."""
     kind, made = numpy_dtype(tensor_type(op.operands[0]).element_type), numpy_dtype(tensor_type(op.results[0]).element_type)
-    if (
-        not is_integer(kind)
-        or is_unsigned(kind)
-        or bit_width(kind) not in (16, 32)
-        or not is_integer(made)
-        or bit_width(made) >= 16
-    ):
+    if not is_integer(made) or bit_width(made) >= 16 or kind not in (dtype("int16"), dtype("int32")):
         return False
     found, (least, most) = _clamped(op.operands[0]), integer_limits(made)
     if not least <= found.low <= found.high <= most:
         return False
     e = Expansion(op)
-    own = found.less_than(least, most)
+    own = found.narrower_than(least, most)
     value = _Clamped(e.converted(found.value, f32), own.low, own.high).emit(e)
     _convert(e, value)
     return True
@@ -151,7 +145,7 @@ def _of_floats(op: Operation) -> bool:
         or rounded.name not in ROUND_NEAREST_EVEN
         or not all(map(_is_whole, (found.low, found.high, offset)))
     ):
-        if not found.is_bounded or found.less_than(*limits).is_bounded:
+        if not found.is_bounded or found.narrower_than(*limits).is_bounded:
             return False
         _convert(e, found.value)
         return True
@@ -166,7 +160,7 @@ def _of_floats(op: Operation) -> bool:
         return True
     inner = _clamped(rounded.operands[0])
     both = _Clamped(inner.value, max(found.low, inner.low), min(found.high, inner.high))
-    own = both.less_than(*limits)
+    own = both.narrower_than(*limits)
     if both.low > both.high or (not found.is_bounded and own == inner):
         return False
     bounded = own.emit(e)

@@ -25,8 +25,8 @@ from hlo2tx8.builders.rewrite_named import ops_named
 from hlo2tx8.hlo.lookup import attributes_of, has_spec
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.spec import Kind
-from hlo2tx8.partitioner.instruction import CONSTANTS, kind_of
-from hlo2tx8.passes.rules.columns import BROADCAST, DOT, split_columns, steps_to_parts
+from hlo2tx8.partitioner.instruction import kind_of
+from hlo2tx8.passes.rules.columns import DOT, is_repeated, split_columns, steps_to_parts
 
 MOST_STEPS = 24
 """Instructions between a part of a product and the scores that it is for."""
@@ -40,14 +40,9 @@ class SplitProjectionsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for dot in ops_named(op, (DOT,)):
-            steps = steps_to_parts(dot, _are_for_scores, _is_of_rows)
+            steps = steps_to_parts(dot, _are_for_scores, is_repeated)
             if steps is not None:
                 split_columns(steps)
-
-
-def _is_of_rows(value: SSAValue) -> bool:
-    """Is it a constant, or made by repeating something?"""
-    return isinstance(value.owner, Operation) and value.owner.name in (*CONSTANTS, BROADCAST)
 
 
 def _are_for_scores(parts: Sequence[Operation]) -> bool:

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf, prod
 
-from xdsl.dialects.builtin import BFloat16Type, DenseArrayBase, Float16Type, Float32Type, i1
+from xdsl.dialects.builtin import DenseArrayBase, i1
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.device.isa import ct_activation
-from hlo2tx8.device.rates import Rates, block_width
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.vector_instructions import (
     CT_BITS,
+    FLOATS,
     WITHOUT_CT,
     converts_integers,
     ct_unary,
@@ -27,11 +28,10 @@ from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.partitioner.contraction import num_products
 from hlo2tx8.partitioner.instruction import kind_of, tensor_type
+from hlo2tx8.schedule.contraction_split import BLOCK
 
 AT_ONCE = ("add", "subtract", "multiply", "maximum", "minimum", "and", "or", "xor", "not", "negate", "abs", "convert")
 """What the kernel core has one instruction for."""
-BLOCK, LEAST_ROWS = block_width(2), 8
-"""Columns and rows of a tile's part of a product, the least."""
 PER_CHANNEL_PASSES = 4
 """Of a batch norm: the mean is subtracted, two factors and the offset are applied."""
 
@@ -98,7 +98,7 @@ class Costs:
         are made by rows alone."""
         *rows, columns = tensor_type(dot.results[0]).get_shape()
         blocks = columns // BLOCK if columns % BLOCK == 0 else 1
-        return min(self.rates.tiles, ceil(prod(rows) / LEAST_ROWS) * blocks)
+        return min(self.rates.tiles, ceil(prod(rows) / self.rates.product_rows) * blocks)
 
     def idle(self, num_rows: int, num_bytes: float) -> float:
         """What moving as many bytes takes longer if fewer rows than tiles share the work."""
@@ -177,7 +177,7 @@ def _is_truth_of_vectors(value: SSAValue) -> bool:
 
 
 def _is_float(value: SSAValue) -> bool:
-    return isinstance(tensor_type(value).element_type, BFloat16Type | Float16Type | Float32Type)
+    return isinstance(tensor_type(value).element_type, FLOATS)
 
 
 def vector_times(op: Operation, rates: Rates) -> int:

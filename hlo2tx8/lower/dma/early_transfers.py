@@ -12,7 +12,7 @@ Steps in loops are loaded a step ahead and stored a step behind; of one step, a 
 and stores were one after the other at the end. It is done where all buffers of a kernel have room beside each other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -51,9 +51,10 @@ class EarlyTransfersPass(ModulePass):
             allocs = [own for own in nested_ops(function) if isinstance(own, spm.AllocOp)]
             if sum(space.aligned(own.size_bytes) * own.num_copies for own in allocs) > space.limit - space.start:
                 continue
-            for block in _single(function):
-                for run in _runs(block):
-                    _Run(run, block, function).apply()
+            runs = [(run, block) for block in _single(function) for run in _runs(block) if any(map(_is_of_vectors, run))]
+            writers = writers_in(function) if runs else {}
+            for run, block in runs:
+                _Run(run, block, writers).apply()
 
 
 def _single(function: FuncOp) -> Iterator[Block]:
@@ -79,6 +80,15 @@ def _runs(block: Block) -> list[list[Operation]]:
     return runs
 
 
+def _is_of_vectors(op: Operation) -> bool:
+    return isinstance(op, Instruction) and op.ENGINE is Engine.CT
+
+
+def _is_as_selected(op: Operation) -> bool:
+    """Has no pass before said where a transfer has to be?"""
+    return not op.attributes.keys() - {"loc"}
+
+
 def _is_value(op: Operation) -> bool:
     """Does an operation but make a number or name a buffer?"""
     return not op.regions and (isinstance(op, spm.AllocOp) or is_side_effect_free(op))
@@ -86,32 +96,29 @@ def _is_value(op: Operation) -> bool:
 
 @dataclass(frozen=True)
 class _Run:
-    """Operations that follow each other in a block of a function."""
+    """Operations that follow each other in a block, some of the vector engine; `writers` of each buffer of the function."""
 
     ops: list[Operation]
     block: Block
-    function: FuncOp
+    writers: Mapping[SSAValue, Sequence[Instruction]]
 
     def apply(self) -> None:
         """Moves loads in front of the first vector instruction, then stores behind what they store."""
-        vectors = [op for op in self.ops if isinstance(op, Instruction) and op.ENGINE is Engine.CT]
-        if not vectors:
-            return
-        first, writers = vectors[0], writers_in(self.function)
+        first = next(filter(_is_of_vectors, self.ops))
         behind = self.ops[self.ops.index(first) :]
         for op in behind:
             if isinstance(op, Wdma):
                 break
-            if isinstance(op, Rdma) and len(op.attributes.keys() - {"loc"}) == 0 and self._is_only(op, writers):
+            if isinstance(op, Rdma) and _is_as_selected(op) and self._is_only(op):
                 for own in self._needed(op, first):
                     own.detach()
                     self.block.insert_op_before(own, first)
-        self._store(writers)
+        self._store()
 
-    def _is_only(self, load: Rdma, writers: dict[SSAValue, list[Instruction]]) -> bool:
+    def _is_only(self, load: Rdma) -> bool:
         """Is a load all that writes its buffer, which is made in the same block?"""
         (buffer,) = (spm.root_buffer(value) for value in buffers_of(load, is_write=True))
-        return len(writers.get(buffer, ())) == 1 and buffer.owner in self.ops
+        return len(self.writers.get(buffer, ())) == 1 and buffer.owner in self.ops
 
     def _needed(self, op: Operation, behind: Operation) -> list[Operation]:
         """An operation and what makes its operands behind another one of the block, in order."""
@@ -121,26 +128,26 @@ class _Run:
                 found += [own for own in self._needed(owner, behind) if own not in found]
         return [*found, op]
 
-    def _store(self, writers: dict[SSAValue, list[Instruction]]) -> None:
+    def _store(self) -> None:
         """Puts stores behind the last of what writes their buffers, all loads, and stores to the same slot."""
         inside = {*self.ops}
-        order = [op for op in self.block.ops if op in inside]
-        loads = [op for op in order if isinstance(op, Rdma)]
+        place = {op: number for number, op in enumerate(op for op in self.block.ops if op in inside)}
+        loads = [op for op in place if isinstance(op, Rdma)]
         stored: dict[SSAValue, list[Operation]] = {}
-        for op in order:
+        for op in place:
             if not isinstance(op, Wdma):
                 continue
             slot = op.field("slot")
             assert isinstance(slot, SSAValue)
             same_slot = stored.setdefault(slot, [])
             same_slot.append(op)
-            if op.attributes.keys() - {"loc"}:
+            if not _is_as_selected(op):
                 continue
             roots = [spm.root_buffer(value) for value in buffers_of(op, is_write=False)]
-            before = [own for root in roots for own in writers.get(root, ())]
+            before = [own for root in roots for own in self.writers.get(root, ())]
             if any(own not in inside for own in before):
                 continue
-            last = max([*before, *loads, *same_slot[:-1]], key=order.index, default=op)
+            last = max([*before, *loads, *same_slot[:-1]], key=place.__getitem__, default=op)
             if last.is_before_in_block(op):
                 for own in reversed(self._needed(op, last)):
                     own.detach()

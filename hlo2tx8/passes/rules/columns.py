@@ -56,6 +56,11 @@ def steps_to_parts(dot: Operation, are_parts: ArePartsOf, is_beside: IsBeside) -
     return _to_parts([ColumnsAt(dot, len(shape_of(dot.results[0])) - 1, 1)], are_parts, is_beside)
 
 
+def is_repeated(value: SSAValue) -> bool:
+    """Is it a constant, or made by repeating something?"""
+    return isinstance(value.owner, Operation) and value.owner.name in (*CONSTANTS, BROADCAST)
+
+
 def split_columns(steps: Sequence[ColumnsAt]) -> None:
     """Puts a product of its own in the place of each part."""
     for part in [use.operation for use in steps[-1].op.results[0].uses]:
