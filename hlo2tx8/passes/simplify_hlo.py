@@ -3,6 +3,7 @@
     transpose (transpose %a), reshape (reshape %a)    ⟶    one of them, or %a
     dot_general (transpose %a), %b                    ⟶    dot_general %a, %b
     transpose (dot_general %a, %b)                    ⟶    dot_general %b, %a, or a transpose of it that keeps rows whole
+    transpose (convert (dot_general %a, %b))          ⟶    convert (dot_general %b, %a)
     broadcast (broadcast %a)                          ⟶    one broadcast
     add (broadcast %a, broadcast %b)                  ⟶    broadcast (add %a, %b)
     reduce over dimensions of size 1                  ⟶    the combiner on whole tensors
@@ -10,8 +11,8 @@
     exponential 2.0                                   ⟶    a constant
     two equal ops, one nobody reads                   ⟶    one, none
 
-What an op becomes is said in `rules.shapes`, `rules.arithmetic` and `rules.fold_constants`. Tensors with layouts of their own and
-the bodies of fusions are left as they are.
+What an op becomes is said in `rules.shapes`, `rules.turned_products`, `rules.arithmetic` and `rules.fold_constants`. Tensors with
+layouts of their own and the bodies of fusions are left as they are.
 """
 
 from collections.abc import Callable

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import cast
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, TensorType, i32
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import TensorType, i32
+from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.builders.expansion import Expansion, dot_numbers, int_array
 from hlo2tx8.dialects import stablehlo
@@ -18,6 +17,7 @@ from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.indexing import Const, Dim
 from hlo2tx8.ir import i64_attr
+from hlo2tx8.passes.rules.turned_products import dot_dimensions, turned_product
 
 Rule = Callable[[Operation], SSAValue | None]
 MOST_INDEX = 2**31
@@ -45,30 +45,10 @@ def _transpose(op: Operation) -> SSAValue | None:
         before = _ints(inner, "permutation")
         order = [before[dim] for dim in order]
         return Expansion(op).emit("transpose", [inner.operands[0]], op.results[0].type, permutation=int_array(order))
-    if (inner := _made_by(source, "dot_general")) and (turned := _turned(op, inner, order)):
+    if turned := turned_product(op, order):
         return turned
     moving = [dim for dim in order if _shape(source)[dim] != 1]
     return Expansion(op).emit("reshape", [source], op.results[0].type) if moving == sorted(moving) else None
-
-
-def _turned(op: Operation, dot: Operation, order: Sequence[int]) -> SSAValue | None:
-    """A transpose of a dot that nobody else reads, of whose result rows of the first operand become innermost: the dot with its
-    operands exchanged has them there, and what is left to transpose are whole rows."""
-    (lhs, rhs), (lhs_batch, rhs_batch, lhs_contract, rhs_contract) = dot.operands, numbers_of(attributes_of(dot))
-    batch, contract = len(lhs_batch), len(lhs_contract)
-    rows, columns = (len(_shape(value)) - batch - contract for value in (lhs, rhs))
-    if not rows or order[-1] != batch + rows - 1 or "algorithm" in dot.properties or not dot.results[0].has_one_use():
-        return None
-    properties = {**dot.properties, "dot_dimension_numbers": dot_numbers(rhs_batch, lhs_batch, rhs_contract, lhs_contract)}
-    if "precision_config" in dot.properties:
-        properties["precision_config"] = ArrayAttr(reversed(cast(ArrayAttr[Attribute], dot.properties["precision_config"]).data))
-    places = [*range(batch), *range(batch + columns, batch + columns + rows), *range(batch, batch + columns)]
-    after, before = [places[dim] for dim in order], _shape(dot.results[0])
-    type_ = Expansion(op).like(dot.results[0], [before[places.index(dim)] for dim in range(len(before))])
-    found = Expansion(op).emit("dot_general", [rhs, lhs], type_, **properties)
-    if after == sorted(after):
-        return found
-    return Expansion(op).emit("transpose", [found], op.results[0].type, permutation=int_array(after))
 
 
 def _reshape(op: Operation) -> SSAValue | None:
@@ -171,7 +151,7 @@ def _reduce(op: Operation) -> SSAValue | None:
 
 def _dot(op: Operation) -> SSAValue | None:
     """A dot of what was transposed reads it as it was before, if that leaves the dimensions of the result in their order."""
-    lhs_batch, rhs_batch, lhs_contract, rhs_contract = numbers_of(attributes_of(op))
+    lhs_batch, rhs_batch, lhs_contract, rhs_contract = dot_dimensions(op)
     sides = [(list(lhs_batch), list(lhs_contract)), (list(rhs_batch), list(rhs_contract))]
     operands = list(op.operands)
     for side, operand in enumerate(operands):
@@ -292,6 +272,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "stablehlo.concatenate": (_same,),
     "stablehlo.reverse": (_reverse,),
     "stablehlo.reduce": (_reduce,),
+    "stablehlo.dot": (_dot,),
     "stablehlo.dot_general": (_dot, _one_sum),
     "hlo.read_at": (_read_of_iota,),
 }

@@ -54,6 +54,66 @@ func.func @main(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>, %c: tensor<5x6x2x3xf32
 
 // -----
 
+// Arithmetic between a product and its transpose is on elements in the other order, if it reads nothing else that has them in this
+// one: broadcasts have other dimensions, constants other places. The transpose stays where somebody else reads the product too.
+
+func.func @main(%a: tensor<2x3xbf16>, %b: tensor<3x4xbf16>, %c: tensor<4xbf16>) -> tensor<4x2xf32> {
+  %0 = "stablehlo.dot_general"(%a, %b) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xbf16>
+  %1 = "stablehlo.broadcast_in_dim"(%c) <{broadcast_dimensions = array<i64: 1>}> : (tensor<4xbf16>) -> tensor<2x4xbf16>
+  %2 = "stablehlo.add"(%0, %1) : (tensor<2x4xbf16>, tensor<2x4xbf16>) -> tensor<2x4xbf16>
+  %3 = "stablehlo.logistic"(%2) : (tensor<2x4xbf16>) -> tensor<2x4xbf16>
+  %4 = "stablehlo.multiply"(%2, %3) : (tensor<2x4xbf16>, tensor<2x4xbf16>) -> tensor<2x4xbf16>
+  %5 = "stablehlo.convert"(%4) : (tensor<2x4xbf16>) -> tensor<2x4xf32>
+  %6 = "stablehlo.transpose"(%5) <{permutation = array<i64: 1, 0>}> : (tensor<2x4xf32>) -> tensor<4x2xf32>
+  func.return %6 : tensor<4x2xf32>
+}
+
+// CHECK:      func.func @main(%a
+// CHECK-NEXT:   %0 = "stablehlo.dot_general"(%b, %a) {{.*}} -> tensor<4x2xbf16>
+// CHECK-NEXT:   %1 = "stablehlo.broadcast_in_dim"(%c) <{broadcast_dimensions = array<i64: 0>}>
+// CHECK-NEXT:   %2 = "stablehlo.add"(%0, %1)
+// CHECK-NEXT:   %3 = "stablehlo.logistic"(%2)
+// CHECK-NEXT:   %4 = "stablehlo.multiply"(%2, %3)
+// CHECK-NEXT:   %5 = "stablehlo.convert"(%4) {{.*}} -> tensor<4x2xf32>
+// CHECK-NEXT:   func.return %5
+
+func.func @constant(%a: tensor<2x3xf32>, %b: tensor<3x2xf32>) -> tensor<2x2xf32> {
+  %0 = "stablehlo.dot_general"(%a, %b) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  %1 = "stablehlo.constant"() <{value = #hlo.literal<"int8", [2, 2], "AAECAw==">}> : () -> tensor<2x2xi8>
+  %2 = "stablehlo.convert"(%1) : (tensor<2x2xi8>) -> tensor<2x2xf32>
+  %3 = "stablehlo.subtract"(%0, %2) : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %4 = "stablehlo.transpose"(%3) <{permutation = array<i64: 1, 0>}> : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  func.return %4 : tensor<2x2xf32>
+}
+
+// CHECK:      func.func @constant(%a
+// CHECK:        "stablehlo.dot_general"(%b, %a)
+// CHECK-NOT:    "stablehlo.transpose"
+
+func.func @read_twice(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>) -> (tensor<2x4xf32>, tensor<4x2xf32>) {
+  %0 = "stablehlo.dot_general"(%a, %b) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+  %1 = "stablehlo.negate"(%0) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = "stablehlo.transpose"(%1) <{permutation = array<i64: 1, 0>}> : (tensor<2x4xf32>) -> tensor<4x2xf32>
+  func.return %0, %2 : tensor<2x4xf32>, tensor<4x2xf32>
+}
+
+// CHECK:      func.func @read_twice(%a
+// CHECK-NEXT:   %0 = "stablehlo.dot_general"(%a, %b)
+// CHECK-NEXT:   %1 = "stablehlo.negate"(%0)
+// CHECK-NEXT:   %2 = "stablehlo.transpose"(%1)
+
+func.func @read_in_order(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>, %c: tensor<2x4xf32>) -> tensor<4x2xf32> {
+  %0 = "stablehlo.dot_general"(%a, %b) <{dot_dimension_numbers = #hlo.struct<"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>">}> : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+  %1 = "stablehlo.add"(%0, %c) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = "stablehlo.transpose"(%1) <{permutation = array<i64: 1, 0>}> : (tensor<2x4xf32>) -> tensor<4x2xf32>
+  func.return %2 : tensor<4x2xf32>
+}
+
+// CHECK:      func.func @read_in_order(%a
+// CHECK-NEXT:   %0 = "stablehlo.dot_general"(%a, %b)
+
+// -----
+
 // Reshapes one after the other are one; one that only adds dimensions of size 1 is a broadcast, and broadcasts compose.
 
 func.func @main(%a: tensor<6xf32>) -> (tensor<3x2xf32>, tensor<6x4xf32>) {
