@@ -121,19 +121,25 @@ def _are_exact(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
 
 def _chain_of_ordinary(a: np.ndarray, b: np.ndarray, acc: np.ndarray, fmt: Format) -> np.ndarray:
     """As `_chain`, in arrays that are used again; products are exact in FP32."""
-    s, product, spare = np.empty_like(acc), np.empty_like(acc), np.empty_like(acc)
+    columns, products = np.ascontiguousarray(a.T)[:, :, None], np.empty((BLOCK, *acc.shape))
+    s, spare = np.empty_like(acc), np.empty_like(acc)
     for start, is_exact in zip(range(0, len(b), BLOCK), _are_exact(a, b, fmt), strict=True):
-        np.multiply(a[:, start, None], b[start], out=s)
-        for k in range(start + 1, start + BLOCK):
-            np.multiply(a[:, k, None], b[k], out=product)
-            if fmt is not Format.FP16 and not is_exact:
-                s, spare = _add_ordinary(s, product, spare), s
-                continue
-            s += product
-            if fmt is not Format.FP16:
-                _cut_off(s)
+        np.multiply(columns[start : start + BLOCK], b[start : start + BLOCK, None], out=products)
         if fmt is Format.FP16:
+            np.add(products[0], products[1], out=s)
+            for product in products[2:]:
+                s += product
             _cut_off(s)
+        elif is_exact:
+            np.copyto(s, products[0])
+            bits = s.view(np.uint64)
+            for product in products[1:]:
+                s += product
+                bits &= KEPT
+        else:
+            np.copyto(s, products[0])
+            for product in products[1:]:
+                s, spare = _add_ordinary(s, product, spare), s
         acc, spare = _add_ordinary(acc, s, spare), acc
     return acc
 
