@@ -33,8 +33,6 @@ from hlo2tx8.partitioner.turns import is_same_in_all_turns
 from hlo2tx8.schedule.contraction_split import BLOCK
 from hlo2tx8.schedule.costs import Costs, is_by_vectors
 
-LEAST_TILES = 2
-"""A contraction that waits for DDR is made by few tiles, so that operands are read seldom; then they make its epilogue too."""
 LEAST_SHARE = 128 * 128
 """Elements per tile of a result that all tiles make: they share what they read."""
 ARITHMETIC = (Kind.ELEMENTWISE, Kind.PER_CHANNEL)
@@ -83,13 +81,6 @@ def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) 
     is_at_index = use.map is None and not candidate.accesses and candidate.has_index_of(op.results[0])
     if not is_at_index and (why := _why_not_stored(op, use)):
         return why
-    passes = sum(costs.compute(member) for member in candidate.members if kind_of(member) in ARITHMETIC)
-    is_large = bool(beside) or isinstance(op, FusionOp) or prod(shape_of(op.results[0])) >= LEAST_SHARE * costs.rates.tiles
-    tiles = max(LEAST_TILES, costs.with_blocks(contraction)) if stays else LEAST_TILES
-    saved = costs.saved(op, 1, 1) + sum(map(costs.saved_on_sums, candidate.members))
-    lost = 0.0 if is_large else passes * (costs.rates.tiles / tiles - 1)
-    if lost > saved:
-        return f"few tiles would make the epilogue: costs {lost:.0f} cycles, saves {saved:.0f}"
     return ""
 
 

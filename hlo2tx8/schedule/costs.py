@@ -66,13 +66,6 @@ class Costs:
             return size / (self.rates.tiles * self.rates.kernel_core)
         return size / (self.rates.tiles * self.rates.vector) * vector_times(op, self.rates)
 
-    def saved_on_sums(self, op: Operation) -> float:
-        """What it saves to compute all elements of an instruction on the sums of a product instead of in a kernel of its own."""
-        if kind_of(op) is not Kind.ELEMENTWISE:
-            return 0.0
-        less = cycles_per_element(op, self.rates) - cycles_per_summed_element(op, self.rates)
-        return less * prod(tensor_type(op.results[0]).get_shape()) / self.rates.tiles
-
     def repeated(self, op: Operation, times: float) -> float:
         """Computing an elementwise instruction so many times instead of once, on the kernel core, which issues nothing for other
         engines meanwhile. What the vector engine computes may cost nothing."""
