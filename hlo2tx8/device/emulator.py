@@ -48,6 +48,10 @@ class Emulator:
     def _is_native(self) -> bool:
         return self.tier == "native"
 
+    def looks_right(self, program: Program, inputs: tuple[object, ...]) -> bool:
+        """Are these for certain arrays as `run` wants them, of the slots' shapes and dtypes too? False: perhaps."""
+        return self._is_native and native.looks_right(program, inputs)
+
     def run(
         self,
         program: Program,
@@ -96,9 +100,8 @@ class Emulator:
         log: Log | None = None,
         outputs: Sequence[np.ndarray] | None = None,
     ) -> tuple[list[np.ndarray], tuple[Status, ...]]:
-        num_inputs = len(program.slots_of(SlotKind.INPUT))
-        if len(inputs) != num_inputs:
-            raise LaunchError(f"the program wants {num_inputs} inputs, given {len(inputs)}")
+        if len(inputs) != program.num_inputs:
+            raise LaunchError(f"the program wants {program.num_inputs} inputs, given {len(inputs)}")
         own = _outputs(program, inputs) if outputs is None else [*outputs]
         if self._is_native:
             return own, self._run_native(program, inputs, own, keeps_status, progress, log)
@@ -150,10 +153,11 @@ def _input(slot: Slot, given: np.ndarray) -> np.ndarray:
 def _outputs(program: Program, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Arrays for the results. What the compiler linked writes all of them; other programs find zeros, where that is cheap."""
     if program.trusted and program.launches:
-        return [
-            np.empty(shape, element) if size < RECYCLED_BYTES and slot.takes_over is None else _output(slot, program, inputs)
-            for slot, size, shape, element in program.output_arrays
-        ]
+        shapes, elements, apart = program.output_arrays
+        outputs: list[np.ndarray] = list(map(np.empty, shapes, elements))
+        for slot in apart:
+            outputs[slot.index] = _output(slot, program, inputs)
+        return outputs
     return [_output(slot, program, inputs) for slot in program.slots_of(SlotKind.OUTPUT)]
 
 

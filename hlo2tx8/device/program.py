@@ -1,5 +1,6 @@
 """A program of the machine: encoded records, the DDR slots they address, constants."""
 
+from array import array
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, cached_property
@@ -7,6 +8,8 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+
+from hlo2tx8.device.host_memory import RECYCLED_BYTES
 
 
 @cache
@@ -124,6 +127,10 @@ class Program:
     library: tuple[LibraryKernel, ...] = ()
     trusted: bool = True
 
+    def __getstate__(self) -> dict[str, object]:
+        """All but addresses, which mean nothing to a copy or in another process."""
+        return {name: value for name, value in self.__dict__.items() if name != "looks"}
+
     def slots_of(self, kind: SlotKind) -> tuple[Slot, ...]:
         """The slots of one kind by index."""
         return self._by_kind[kind]
@@ -134,15 +141,40 @@ class Program:
         return {kind: tuple(slot for slot in ordered if slot.kind is kind) for kind in SlotKind}
 
     @cached_property
+    def num_inputs(self) -> int:
+        """Slots of that kind; asked for in every launch."""
+        return len(self._by_kind[SlotKind.INPUT])
+
+    @cached_property
     def given(self) -> tuple[int, ...]:
         """The slots that are bound to something else in every launch: inputs, then outputs, each by index."""
         numbers = {slot: number for number, slot in enumerate(self.slots)}
         return tuple(numbers[slot] for kind in (SlotKind.INPUT, SlotKind.OUTPUT) for slot in self._by_kind[kind])
 
     @cached_property
-    def output_arrays(self) -> tuple[tuple[Slot, int, tuple[int, ...], np.dtype[np.generic]], ...]:
-        """Output slots by index with their arrays' bytes, shape and dtype, which every launch makes anew; there may be hundreds."""
-        return tuple((slot, slot.size_bytes, slot.shape, slot.element) for slot in self._by_kind[SlotKind.OUTPUT])
+    def output_arrays(self) -> tuple[tuple[tuple[int, ...], ...], tuple[np.dtype[np.generic], ...], tuple[Slot, ...]]:
+        """Shapes and dtypes of the outputs' arrays, which every launch makes anew: there may be hundreds. No elements for the slots
+        that come last, which want memory of another kind.
+        """
+        slots = self._by_kind[SlotKind.OUTPUT]
+        apart = tuple(slot for slot in slots if slot.size_bytes >= RECYCLED_BYTES or slot.takes_over is not None)
+        shapes = tuple((0,) if slot in apart else slot.shape for slot in slots)
+        return shapes, tuple(slot.element for slot in slots), apart
+
+    @cached_property
+    def looks(self) -> "array[int]":
+        """What the arrays of `given` look like, as the native core asks: struct look of arguments.c. Dtypes stay where they are. Of
+        slots whose shape and size do not agree it is what no array looks like.
+        """
+        slots = [self.slots[number] for number in self.given]
+        dims = [dim for slot in slots for dim in slot.shape]
+        table = array("q", bytes(24 * len(slots)) + array("q", dims).tobytes())
+        at = table.buffer_info()[0] + 24 * len(slots)
+        for number, slot in enumerate(slots):
+            fits = slot.num_elements * slot.element.itemsize == slot.size_bytes
+            table[3 * number : 3 * number + 3] = array("q", (id(slot.element), len(slot.shape) if fits else -1, at))
+            at += 8 * len(slot.shape)
+        return table
 
     @property
     def code_bytes(self) -> int:

@@ -41,8 +41,8 @@ NARROWER: dict[str, tuple[str, ...]] = {
 """Rooms that know less than what is below them: lowering sees loops and the machine, never HLO."""
 
 DEVICE_FLOORS: tuple[tuple[str, ...], ...] = (
-    ("chip", "faults", "formats", "decisions", "program", "host_memory", "approx"),
-    ("arithmetic", "layouts"),
+    ("chip", "faults", "formats", "decisions", "host_memory", "approx"),
+    ("arithmetic", "layouts", "program"),
     ("rates", "chip_links"),
     ("proxies",),
     (

@@ -31,6 +31,14 @@ def why_not() -> str:
     return "" if isinstance(core, LoadedCore) else core
 
 
+def looks_right(program: Program, inputs: tuple[object, ...]) -> bool:
+    """Are these for certain arrays of numpy, in C order, of the shapes and dtypes of the program's inputs? False: perhaps."""
+    core = load()
+    if isinstance(core, str) or len(inputs) != program.num_inputs:
+        return False
+    return bool(core.look(inputs, len(inputs), program.looks.buffer_info()[0]))
+
+
 def run(
     program: Program,
     slots: Sequence[np.ndarray],

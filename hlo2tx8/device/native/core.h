@@ -7,7 +7,7 @@
 #include "base.h"
 #include "kernels_reduce.h"
 
-#define ABI_VERSION 9
+#define ABI_VERSION 10
 #define NUM_REGISTERS 64
 #define TILE_REGISTER 1 /* holds the tile's number */
 #define MAX_TILES 64

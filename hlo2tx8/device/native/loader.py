@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from hlo2tx8.device.isa import declarations
+import numpy as np
 
-ABI_VERSION = 9
+from hlo2tx8.device.isa import declarations
+from hlo2tx8.device.native import arrays
+
+ABI_VERSION = 10
 REBUILD = "build it again: make native, or pip install the package again"
 # Best last; each level's `tx8_supported` (compiled for the baseline) says whether the processor has it.
 LEVELS = ("baseline", "v2", "v3", "v4")
@@ -19,16 +22,19 @@ LEVELS = ("baseline", "v2", "v3", "v4")
 class _Python(ctypes.Structure):
     """struct python of arguments.c."""
 
-    _fields_ = tuple((name, ctypes.c_void_p) for name in ("get_buffer", "release_buffer", "item", "clear_error"))
+    _fields_ = tuple((name, ctypes.c_void_p) for name in ("get_buffer", "release_buffer", "item", "clear_error", "array_type"))
 
 
 @dataclass(frozen=True)
 class LoadedCore:
-    """`library` with the functions of core.h; `level` is its instruction set; `bind` is tx8_bind, called with Python's lock."""
+    """`library` with the functions of core.h; `level` is its instruction set; `look` and `bind` are tx8_look and tx8_bind, called
+    with Python's lock.
+    """
 
     library: ctypes.CDLL
     level: str
-    bind: Callable[[tuple[object, ...], int, int, int, int], int]
+    look: Callable[[tuple[object, ...], int, int], int]
+    bind: Callable[[tuple[object, ...], int, int, int, int, int], int]
 
 
 def _path(level: str) -> Path | None:
@@ -62,16 +68,18 @@ def declare(library: ctypes.CDLL) -> None:
     library.tx8_destroy.restype = None
 
 
-def _binding(path: Path) -> Callable[[tuple[object, ...], int, int, int, int], int]:
-    """tx8_bind with Python's functions."""
+def _with_python(library: ctypes.CDLL, path: Path, level: str) -> LoadedCore:
+    """The core with what takes Python's objects."""
     api = ctypes.pythonapi
     functions = api.PyObject_GetBuffer, api.PyBuffer_Release, api.PyTuple_GetItem, api.PyErr_Clear
-    python = _Python(*(ctypes.cast(function, ctypes.c_void_p) for function in functions))
-    bind = ctypes.PyDLL(str(path)).tx8_bind
-    bind.restype = ctypes.c_int64
+    array_type = id(np.ndarray) if arrays.is_known() else None
+    python = ctypes.byref(_Python(*(ctypes.cast(function, ctypes.c_void_p) for function in functions), array_type))
+    locked = ctypes.PyDLL(str(path))
     number, pointer = ctypes.c_int64, ctypes.c_void_p
-    bind.argtypes = (pointer, ctypes.py_object, number, number, pointer, pointer)
-    return partial(bind, ctypes.byref(python))
+    locked.tx8_look.argtypes = (pointer, ctypes.py_object, number, pointer)
+    locked.tx8_bind.restype = ctypes.c_int64
+    locked.tx8_bind.argtypes = (pointer, ctypes.py_object, number, number, pointer, pointer, pointer)
+    return LoadedCore(library, level, partial(locked.tx8_look, python), partial(locked.tx8_bind, python))
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,7 @@ def load() -> LoadedCore | str:
                 reason = f"{path.name} was built of other instruction classes; {REBUILD}"
             elif library.tx8_supported():
                 declare(library)
-                return LoadedCore(library, level, _binding(path))
+                return _with_python(library, path, level)
         except AttributeError as error:  # a function that was not there when it was built
             reason = f"{path.name} is older than the sources, {_missing(error)} is not in it; {REBUILD}"
     warnings.warn(f"no native core, programs run in the slow definition tier: {reason}", RuntimeWarning, stacklevel=3)

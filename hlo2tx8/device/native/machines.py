@@ -99,6 +99,8 @@ class NativeMachine:
         self.table_address = self.table.buffer_info()[0]
         self.numbers = array("q", given)
         self.numbers_address = self.numbers.buffer_info()[0]
+        self.looks = program.looks if given is program.given else array("q")
+        self.looks_address = self.looks.buffer_info()[0] if self.looks else 0
         for number, size in zip(given, sizes, strict=True):
             self.table[2 * number + 1] = size
         self.large: list[tuple[int, int]] = []
@@ -132,8 +134,8 @@ class NativeMachine:
 
         UnfitError if one is not contiguous or of another size.
         """
-        at, count = 0, len(self.numbers)
-        while (at := self.core.bind(arrays, at, count, self.numbers_address, self.table_address)) < count:
+        at, count, places = 0, len(self.numbers), (self.numbers_address, self.table_address, self.looks_address)
+        while (at := self.core.bind(arrays, at, count, *places)) < count:
             data, place = arrays[at], 2 * self.numbers[at]
             if not data.flags.c_contiguous or data.nbytes != self.table[place + 1]:
                 raise UnfitError(f"slot {self.numbers[at]} has {self.table[place + 1]} contiguous bytes, given {data.nbytes}")
@@ -154,11 +156,12 @@ class NativeMachine:
     def keep_decisions(self, records: Iterable[int], most: int) -> np.ndarray | None:
         """What these records load, in the next run; what has to stay alive until its end."""
         rows = list(records)
+        if not rows and not self.decides:
+            return None
         decides = np.zeros(len(self.code), np.uint8) if rows else None
         if decides is not None:
             decides[rows] = 1
-        if rows or self.decides:
-            self.library.tx8_keep_decisions(self.machine, None if decides is None else decides.ctypes.data, most)
+        self.library.tx8_keep_decisions(self.machine, None if decides is None else decides.ctypes.data, most)
         self.decides = bool(rows)
         return decides
 
