@@ -45,12 +45,16 @@ class Emulator:
         return "native" if native.available() else f"definition (no native core: {native.why_not()})"
 
     @cached_property
-    def _is_native(self) -> bool:
-        return self.tier == "native"
+    def _core(self) -> native.LoadedCore | None:
+        """The native core, in mode fast."""
+        core = native.load() if self.mode == "fast" else None
+        return core if isinstance(core, native.LoadedCore) else None
 
     def looks_right(self, program: Program, inputs: tuple[object, ...]) -> bool:
-        """Are these for certain arrays as `run` wants them, of the slots' shapes and dtypes too? False: perhaps."""
-        return self._is_native and native.looks_right(program, inputs)
+        """Are these for certain arrays of numpy, in C order, of the shapes and dtypes of the program's inputs? False: perhaps."""
+        if self._core is None or len(inputs) != program.num_inputs:
+            return False
+        return self._core.look(inputs, len(inputs), program.looks.buffer_info()[0]) != 0
 
     def run(
         self,
@@ -103,30 +107,18 @@ class Emulator:
         if len(inputs) != program.num_inputs:
             raise LaunchError(f"the program wants {program.num_inputs} inputs, given {len(inputs)}")
         own = _outputs(program, inputs) if outputs is None else [*outputs]
-        if self._is_native:
-            return own, self._run_native(program, inputs, own, keeps_status, progress, log)
+        if self._core is not None:
+            fixed = program.given, self.chip, self.threads, keeps_status, progress, log, self.max_steps
+            try:
+                return own, native.launch(self._core, program, (*inputs, *own), *fixed)
+            except native.UnfitError:
+                checked = [_input(slot, array) for slot, array in zip(program.slots_of(SlotKind.INPUT), inputs, strict=True)]
+                return own, native.launch(self._core, program, (*checked, *own), *fixed)
         slots = [_bind(slot, program, inputs, own) for slot in program.slots]
         if self.mode == "strict":
             interpret.run_strict(program, slots, self.chip, progress=progress, log=log, max_steps=self.max_steps)
             return own, ()
         return own, interpret.run(program, slots, self.chip, keeps_status, progress, log, self.max_steps)
-
-    def _run_native(
-        self,
-        program: Program,
-        inputs: Sequence[np.ndarray],
-        outputs: Sequence[np.ndarray],
-        keeps_status: bool,
-        progress: Progress | None,
-        log: Log | None,
-    ) -> tuple[Status, ...]:
-        """The same in the native core, which binds constants and scratch itself, once."""
-        fixed = self.chip, self.threads, keeps_status, progress, log, program.given, self.max_steps
-        try:
-            return native.run(program, (*inputs, *outputs), *fixed)
-        except native.UnfitError:
-            checked = [_input(slot, array) for slot, array in zip(program.slots_of(SlotKind.INPUT), inputs, strict=True)]
-            return native.run(program, (*checked, *outputs), *fixed)
 
 
 def _bind(slot: Slot, program: Program, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> np.ndarray:

@@ -17,7 +17,7 @@ from hlo2tx8.device.native.machines import UnfitError
 from hlo2tx8.device.program import Program
 from hlo2tx8.device.status import Status
 
-__all__ = ["UnfitError", "available", "run", "why_not"]
+__all__ = ["LoadedCore", "UnfitError", "available", "launch", "load", "run", "why_not"]
 
 
 def available() -> bool:
@@ -29,14 +29,6 @@ def why_not() -> str:
     """Why `available` is False; empty if it is not."""
     core = load()
     return "" if isinstance(core, LoadedCore) else core
-
-
-def looks_right(program: Program, inputs: tuple[object, ...]) -> bool:
-    """Are these for certain arrays of numpy, in C order, of the shapes and dtypes of the program's inputs? False: perhaps."""
-    core = load()
-    if isinstance(core, str) or len(inputs) != program.num_inputs:
-        return False
-    return bool(core.look(inputs, len(inputs), program.looks.buffer_info()[0]))
 
 
 def run(
@@ -61,4 +53,4 @@ def run(
     if isinstance(core, str):
         raise RuntimeError(f"no native core: {core}")
     numbers = range(len(slots)) if given is None else given
-    return launch(core, program, numbers, slots, chip, threads, keeps_status, progress, log, max_steps)
+    return launch(core, program, slots, numbers, chip, threads, keeps_status, progress, log, max_steps)

@@ -30,8 +30,8 @@ KINDS: tuple[FaultKind | None, ...] = (  # enum fault_kind of core.h
 def launch(
     core: LoadedCore,
     program: Program,
-    given: Sequence[int],
     arrays: Sequence[np.ndarray],
+    given: Sequence[int],
     chip: Chip,
     threads: int,
     keeps_status: bool,
@@ -52,7 +52,7 @@ def launch(
         raise _refused(program, chip, error.fault) from None
     bound = tuple(arrays)
     try:
-        held = machine.bind(bound)
+        machine.bind(bound)
     except UnfitError:
         KEPT.give(machine)
         raise
@@ -65,7 +65,7 @@ def launch(
             if outcome == TIME and progress is not None:
                 library.tx8_place(machine.machine, machine.fault_address)
                 progress(_place(program, machine.fault))
-        del bound, held, decides
+        del bound, decides
         if keeps_status:
             status = tuple(Status(library.tx8_status(machine.machine, tile)) for tile in range(chip.tiles))
         if log is not None:

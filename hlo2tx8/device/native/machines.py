@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from hlo2tx8.device.chip import Chip
-from hlo2tx8.device.host_memory import LARGE_BYTES, RECYCLED_BYTES, allocate
+from hlo2tx8.device.host_memory import KEPT_BYTES, LARGE_BYTES, RECYCLED_BYTES, allocate
 from hlo2tx8.device.native.loader import LoadedCore
 from hlo2tx8.device.program import Program, SlotKind
 
@@ -50,7 +50,7 @@ class UnfitError(ValueError):
 class NativeMachine:
     """One of the core's, ready for a program whose slots `given` the caller binds to arrays for each run.
 
-    All other slots are its own: constants, scratch of small sizes as long as it lives, large scratch for a run.
+    All other slots are its own: constants, scratch of small sizes as long as it lives, large scratch until another one runs.
     """
 
     def __init__(
@@ -83,8 +83,9 @@ class NativeMachine:
 
     def _bind(self, program: Program, given: Sequence[int], sizes: Sequence[int]) -> None:
         memory: list[np.ndarray] = []
+        scratch: list[np.ndarray] = []
         # A machine that waits keeps no program and no constants. No Python code runs at their end, where interrupts get lost.
-        self.memory = {0: memory}
+        self.memory = {0: (memory, scratch)}
         self.trusts = program.trusted
         # What the compiler linked reads nothing of SPM that it did not write, which strict mode checks; other programs find zeros.
         self.writes_first = program.trusted and bool(program.launches)
@@ -121,6 +122,7 @@ class NativeMachine:
         start = -(-address_of(memory[-1]) // LINE_BYTES) * LINE_BYTES
         for place, offset in small:
             self.table[place] = start + offset
+        self.keeps_scratch = self.trusts and sum(size for _, size in self.large) <= KEPT_BYTES
 
     def _arguments(self) -> tuple[int, int, int, int]:
         return self.code.ctypes.data, len(self.code), self.table_address, len(self.table) // 2
@@ -129,8 +131,8 @@ class NativeMachine:
         """Can it be made ready for the program?"""
         return self.chip == chip and self.num_threads == (threads or _threads_for(program))
 
-    def bind(self, arrays: tuple[np.ndarray, ...]) -> list[np.ndarray]:
-        """The arrays of the next run, of the given slots; what has to stay alive besides until its end.
+    def bind(self, arrays: tuple[np.ndarray, ...]) -> None:
+        """Takes the arrays of the next run, of the given slots, which have to stay alive until its end.
 
         UnfitError if one is not contiguous or of another size.
         """
@@ -141,11 +143,15 @@ class NativeMachine:
                 raise UnfitError(f"slot {self.numbers[at]} has {self.table[place + 1]} contiguous bytes, given {data.nbytes}")
             self.table[place] = data.ctypes.data
             at += 1
-        held: list[np.ndarray] = []
-        for place, size in self.large:
-            held.append(allocate(size, cleared=not self.trusts))
-            self.table[place] = address_of(held[-1])
-        return held
+        scratch = self.memory[0][1]
+        for place, size in () if scratch else self.large:
+            scratch.append(allocate(size, cleared=not self.trusts))
+            self.table[place] = address_of(scratch[-1])
+
+    def leave_scratch(self) -> None:
+        """Gives large scratch to whoever runs next."""
+        if 0 in self.memory:
+            self.memory[0][1].clear()
 
     def keep_status(self, keeps: bool) -> None:
         """Says whether the runs from now on keep exception bits."""
@@ -171,7 +177,7 @@ class NativeMachine:
 
 
 class _Kept:
-    """Machines whose run is done, the last one first."""
+    """Machines whose run is done, the last one first. That one has its large scratch still: most programs run again and again."""
 
     def __init__(self) -> None:
         self.machines: list[NativeMachine] = []
@@ -188,7 +194,11 @@ class _Kept:
         with self.lock:
             for place, m in enumerate(self.machines):
                 if m.program() is program and m.given is given and m.chip is chip and m.threads == threads:
+                    if place:
+                        self.machines[0].leave_scratch()
                     return self.machines.pop(place), True
+            if self.machines:
+                self.machines[0].leave_scratch()
             for place, m in enumerate(self.machines):
                 if m.fits(chip, threads, program):
                     return self.machines.pop(place), False
@@ -196,7 +206,11 @@ class _Kept:
 
     def give(self, machine: NativeMachine) -> None:
         """Keeps a machine whose run is done, in place of the oldest one if enough are kept."""
+        if not machine.keeps_scratch:
+            machine.leave_scratch()
         with self.lock:
+            if self.machines:
+                self.machines[0].leave_scratch()
             self.machines.insert(0, machine)
             oldest = self.machines.pop() if len(self.machines) > MOST_KEPT else None
         if oldest is not None:

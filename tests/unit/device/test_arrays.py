@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hlo2tx8
+from hlo2tx8.device import native
 from hlo2tx8.device.native import arrays, loader
 from hlo2tx8.errors import InputError
 from hlo2tx8.hlo.signature import dtype_of
@@ -82,6 +83,6 @@ def test_where_arrays_begin_otherwise_all_goes_by_their_buffers(monkeypatch: pyt
     assert not isinstance(core, str)
     executable = made("f32[2,3]")
     x = np.ones((2, 3), np.float32)
-    monkeypatch.setattr("hlo2tx8.device.native.load", lambda: core)
+    monkeypatch.setattr(native, "load", lambda: core)
     assert not executable.emulator.looks_right(executable.program, (x, x))
     assert np.array_equal(executable.execute(x, x)[0], x + x)
