@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from native_cases import REGION_BYTES, make_fields, make_image, roundings, run_both, vector_instructions
+from native_cases import REGION_BYTES, edges, make_fields, make_image, roundings, run_both, vector_instructions
 
 from hlo2tx8.device import native
 from hlo2tx8.device.formats import Format
 from hlo2tx8.device.isa import Instruction
+from hlo2tx8.device.isa.ct_arith import CtRsqrt
 from hlo2tx8.device.isa.encoding import Record
 
 pytestmark = pytest.mark.skipif(not native.available(), reason=f"no native core: {native.why_not()}")
@@ -50,6 +51,14 @@ def test_sources_are_read_before_the_result_is_written(cls: type[Instruction], s
         pytest.skip("no source")
     addresses = {source_name: REGION_BYTES, "dst": REGION_BYTES + shift}
     _check([Record(cls, make_fields(cls, n, addresses), fmt, source)], image)
+
+
+def test_rsqrt_of_every_mantissa() -> None:
+    """Those of [1, 4): all others are these times powers of 4. Here and there one that is none of the core's quick ones."""
+    ones, fours = (np.float32(x).view(np.uint32) for x in (1, 4))
+    for bits in np.split(np.arange(ones, fours, dtype=np.uint32), 64):
+        bits[:: bits.size // 5] = edges(Format.FP32)[: bits[:: bits.size // 5].size]
+        _check([Record(CtRsqrt, {"src": 0, "dst": 0, "n": bits.size - 5}, Format.FP32)], bits.view(np.uint8))
 
 
 def test_empty_vectors() -> None:
