@@ -24,7 +24,12 @@ static inline void run_tf32(float *out, const u8 *run, i64 n, i64 bias) {
     i64 i = 0;
     (void)bias;
     for (; i + LANES <= n; i += LANES) *(words *)(void *)(out + i) = *(const words *)(const void *)(p + i) & TF32_KEPT;
+#if defined(__AVX512F__)
+    const __mmask16 rest = (__mmask16)((1u << (n - i)) - 1);
+    if (rest) _mm512_mask_storeu_epi32(out + i, rest, _mm512_and_si512(_mm512_maskz_loadu_epi32(rest, p + i), _mm512_set1_epi32((i32)TF32_KEPT)));
+#else
     for (; i < n; i++) out[i] = float_of_bits(p[i] & TF32_KEPT);
+#endif
 }
 
 static inline void run_f16(float *out, const u8 *run, i64 n, i64 bias) {
