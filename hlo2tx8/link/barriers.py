@@ -19,7 +19,7 @@ from hlo2tx8.lower.buffer_table import BufferLife
 from hlo2tx8.lower.encode.encode import ViewBase
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LinkedCode:
     """Records with the buffers they use, numbered from 0, and the DDR bytes they access.
 

@@ -7,7 +7,7 @@ What may grow are slots, places in them, and constants of address arithmetic.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
@@ -107,6 +107,10 @@ _OPENS = frozenset(BEGINS.values())
 @dataclass(frozen=True)
 class _Finder:
     made: Assembled
+    names: dict[bytes, int] = field(default_factory=dict[bytes, int])
+    """The numbers of launches, by what equal ones have in common."""
+    numbers: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+    """The same, by their first records and the ends."""
 
     @property
     def records(self) -> Sequence[Record]:
@@ -119,8 +123,13 @@ class _Finder:
         used: dict[int, list[object]] = {}
         for use in self.made.uses:
             used.setdefault(use.record, []).append((use.operand, places[use.buffer]))
+        alike: dict[object, int] = {}
+        same: dict[int, int] = {}  # by the record itself, which launches of the same code share
+        for record in self.records:
+            if id(record) not in same:
+                same[id(record)] = alike.setdefault(_without_growing(record), len(alike))
         known: dict[object, int] = {}
-        keys = ((_without_growing(record), *used.get(at, ())) for at, record in enumerate(self.records))
+        keys = ((same[id(record)], *used.get(at, ())) for at, record in enumerate(self.records))
         return np.array([known.setdefault(key, len(known)) for key in keys], np.int64)
 
     @cached_property
@@ -146,9 +155,11 @@ class _Finder:
 
     def launches_of(self, cuts: Sequence[int]) -> Numbers:
         """Numbers of launches that begin at `cuts`, the last of which is the end of a block; the same for equal ones."""
-        names: dict[bytes, int] = {}
-        ends = pairwise(cuts)
-        return np.array([names.setdefault(self.key(first, end), len(names)) for first, end in ends], np.int64)
+        ends = [*pairwise(cuts)]
+        for first, end in ends:
+            if (first, end) not in self.numbers:
+                self.numbers[first, end] = self.names.setdefault(self.key(first, end), len(self.names))
+        return np.array([self.numbers[own] for own in ends], np.int64)
 
     def chained(self, cuts: Sequence[int], chains: SlotChains) -> SlotChains:
         """Chains with what lets equal runs in a block be loops, those first that save most."""

@@ -39,7 +39,7 @@ BEFORE = LiveRange(-1, -1)
 def load_ahead(pieces: Sequence[Piece], chip: Chip, moved: Moved) -> None:
     """Changes the code of launches that follow each other on all tiles; what is guarded is known."""
     written = {access.slot for work in _all_work(pieces) for access in work.footprint.accesses if access.is_write}
-    _Ahead(written, SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes), moved, {}).sequence(pieces)
+    _Ahead(written, SpmSpace(chip.spm_allocation_start, chip.spm_limit, chip.spm_alignment_bytes), moved, {}, {}).sequence(pieces)
 
 
 def _all_work(pieces: Sequence[Piece]) -> list[LaunchWork]:
@@ -55,6 +55,8 @@ class _Ahead:
     moved: Moved
     placed: dict[tuple[object, ...], tuple[frozenset[int], LinkedCode] | None]
     """By kernel, what it may load, and what is taken: the buffers that it loads ahead, and its code with places for that."""
+    pairs: dict[tuple[object, ...], tuple[LinkedCode, Sequence[BufferUse], LinkedCode] | None]
+    """By the code of two launches: see `moved_into`. Layers of a model have the same."""
 
     def sequence(self, pieces: Sequence[Piece]) -> None:
         """Parts that follow each other, and those inside of them."""
@@ -71,30 +73,44 @@ class _Ahead:
     def pair(self, before: LaunchWork, work: LaunchWork) -> None:
         """Moves loads of `work` into the launch before it."""
         assert work.numbers is not None and before.numbers is not None
-        opening = opening_of(work.code, [slot not in self.written for slot in work.numbers])
-        seam = seam_of(before.code) if opening.loads else None
+        is_fixed = tuple(slot not in self.written for slot in work.numbers)
+        key = (before.code, len(before.numbers), work.code, work.kept_from, is_fixed)
+        if key not in self.pairs:
+            self.pairs[key] = self.moved_into(before.code, len(before.numbers), work, is_fixed)
+        found = self.pairs[key]
+        if found is not None:
+            before.code, before.guests, work.code = found
+            before.numbers = (*before.numbers, *work.numbers)
+
+    def moved_into(
+        self, before: LinkedCode, num_slots: int, work: LaunchWork, is_fixed: Sequence[bool]
+    ) -> tuple[LinkedCode, Sequence[BufferUse], LinkedCode] | None:
+        """The code that names `num_slots` slots with loads of `work`, whose slots have the numbers behind those; uses of the
+        latter's buffers there; and its code without the loads. None if nothing is moved."""
+        opening = opening_of(work.code, is_fixed)
+        seam = seam_of(before) if opening.loads else None
         if seam is None:
-            return
+            return None
         key = (work.name, work.code.bases, tuple(opening.loads), seam.taken, work.kept_from)
         if key not in self.placed:
             self.placed[key] = self.place(work, opening, seam)
         found = self.placed[key]
         if found is None:
-            return
+            return None
         buffers, code = found
-        opening = opening_of(code, [slot not in self.written for slot in work.numbers])
+        opening = opening_of(code, is_fixed)
         gone = frozenset(record for buffer in buffers for record in opening.loads.get(buffer, ()))
         guests = needed(code.records[: opening.end], gone)
         held = {0, 1, *(number for _, base in code.bases for number, _ in base.terms)}
         names = dict.fromkeys(r.number for i in guests for r in registers_of(code.records[i]) if r.number not in held)
         if len(names) > len(seam.free) or len(seam.loops) > len(seam.unused):
-            return
+            return None
         mapping = dict(zip(names, seam.free, strict=False))
-        records = [renumber(_renamed(code.records[i], mapping), work.numbers) for i in guests]
-        place = _insert(before, seam, records)
+        behind = range(num_slots, num_slots + len(is_fixed))
+        joined, place = _with_guests(before, seam, [renumber(_renamed(code.records[i], mapping), behind) for i in guests])
         at = {source: place + number for number, source in enumerate(guests)}
-        before.guests = [BufferUse(at[use.record], use.operand, use.buffer) for use in code.uses if use.record in gone]
-        work.code = without(code, gone)
+        uses = [BufferUse(at[use.record], use.operand, use.buffer) for use in code.uses if use.record in gone]
+        return joined, uses, without(code, gone)
 
     def place(self, work: LaunchWork, opening: Opening, seam: Seam) -> tuple[frozenset[int], LinkedCode] | None:
         """The buffers that have room, without the largest if not all do, and the code in which they are where the one before has
@@ -142,28 +158,24 @@ def needed(records: Sequence[Record], gone: frozenset[int]) -> list[int]:
     return kept[::-1]
 
 
-def _insert(before: LaunchWork, seam: Seam, guests: Sequence[Record]) -> int:
-    """Puts records into a launch; returns the place of the first one."""
-    assert before.numbers is not None
+def _with_guests(before: LinkedCode, seam: Seam, guests: Sequence[Record]) -> tuple[LinkedCode, int]:
+    """The code with records in it, and the place of the first one."""
     new: dict[int, list[Record]] = {}
     flags = [Register(number) for number in seam.unused]
     for number, (begin, flag) in enumerate(zip(seam.loops, flags, strict=False)):
-        loop = before.code.records[begin]
+        loop = before.records[begin]
         is_last = [Record(KcLess, {"rd": flag, "a": turns_of(loop)[-1] - 1, "b": loop.fields["rd"]})]
         if number:
             is_last.append(Record(KcMul, {"rd": flag, "a": flag, "b": flags[number - 1]}))
         new[begin + 1] = is_last
     around = (Record(KcIf, {"value": flags[len(seam.loops) - 1]}), Record(KcEndIf)) if seam.loops else ()
     new[seam.at] = [*new.get(seam.at, ()), *around[:1], *guests, *around[1:]]
-    code, records, places = before.code, list[Record](), list[int]()
-    for i in range(len(code.records) + 1):
+    records, places = list[Record](), list[int]()
+    for i in range(len(before.records) + 1):
         records += new.get(i, ())
         places.append(len(records))
-        if i < len(code.records):
-            records.append(renumber(code.records[i], before.numbers))
-    before.numbers = None
-    before.code = _at_places(code, records, places)
-    return places[seam.at] - len(guests) - len(around[1:])
+        records += before.records[i : i + 1]
+    return _at_places(before, records, places), places[seam.at] - len(guests) - len(around[1:])
 
 
 def without(code: LinkedCode, gone: frozenset[int]) -> LinkedCode:

@@ -5,10 +5,11 @@ sizes are shared alike, so a slot that one copy reads and the next one writes is
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 from hlo2tx8.device.chip import Chip
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa import Role
+from hlo2tx8.device.isa import Instruction, Role
 from hlo2tx8.device.isa.encoding import Operand, Record, Register, number_of
 from hlo2tx8.device.isa.fields import Engine
 from hlo2tx8.device.isa.kc_control import (
@@ -125,11 +126,17 @@ def read_back(slot: int, fmt: Format, register: Register, chip: Chip, origin: st
 
 def renumber(record: Record, slots: Sequence[int] | Mapping[int, int]) -> Record:
     """The record with the kernel's slot numbers replaced by the program's."""
-    names = [f.name for f in record.kind.FIELDS if f.role is Role.SLOT]
+    names = slot_fields(record.kind)
     if not names:
         return record
     changed = {name: slots[number] for name in names if isinstance(number := record.fields[name], int)}
     return record.with_fields({**record.fields, **changed})
+
+
+@cache
+def slot_fields(kind: type[Instruction]) -> tuple[str, ...]:
+    """The operands of an instruction that are slots."""
+    return tuple(f.name for f in kind.FIELDS if f.role is Role.SLOT)
 
 
 def written_by(records: Sequence[Record]) -> set[int]:
