@@ -27,7 +27,7 @@ class Uncollected:
     generation instead, which is collected when there are many.
     """
 
-    MOST = 500_000  # 200 MB
+    MOST = 1_500_000  # of 150 bytes each, with what they hold: 225 MB
     PART = 0.25  # of all objects, which a collection walks: where that is more, it may be as many
 
     def __init__(self) -> None:
