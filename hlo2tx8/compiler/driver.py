@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
@@ -39,6 +39,7 @@ from hlo2tx8.hlo.signature import Signature, signature_of
 from hlo2tx8.link import link
 from hlo2tx8.link.library import encode_all
 from hlo2tx8.link.listing import listing
+from hlo2tx8.lower.encode.encode import EncodedKernel
 from hlo2tx8.notes import take_notes
 from hlo2tx8.options import Filling, Level, Options
 from hlo2tx8.passes.raise_precision import raise_precision
@@ -56,7 +57,7 @@ An exception that it raises ends the compilation.
 @dataclass(frozen=True)
 class Lowered:
     """A module lowered to some level, with the seconds each pass took, the dump files that were written, and the notes that explain
-    decisions.
+    decisions; the records of some kernels, if they are at PROGRAM.
     """
 
     module: ModuleOp
@@ -64,6 +65,7 @@ class Lowered:
     seconds: tuple[tuple[str, float], ...]
     dumps: tuple[Path, ...]
     explanation: tuple[str, ...] = ()
+    encoded: Mapping[ModuleOp, EncodedKernel] = field(default_factory=dict[ModuleOp, EncodedKernel])
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ def lower_stages(
         dumper.after(len(stages), stages[-1].step.name, module)
         for name, kernel in kernels(module).items() if dumper.is_on else ():
             dumper.log(name, f"After {stages[-1].step.name}", str(kernel))
-    return Lowered(module, level, trial.seconds_with(seconds), tuple(dumper.written), take_notes(module))
+    return Lowered(module, level, trial.seconds_with(seconds), tuple(dumper.written), take_notes(module), trial.encoded)
 
 
 def load_source(
@@ -221,7 +223,7 @@ def program_stages(
     with _refusals_listed(load, options_to_program, watch):
         lowered = yield from lower_stages(module, options_to_program, watch, is_looked_at=is_looked_at, plans=plans, show=show)
     encoding = time.perf_counter()
-    encoded = encode_all(lowered.module)
+    encoded = encode_all(lowered.module, lowered.encoded)
     program = link(lowered.module, encoded, chip, rerolls=rerolls)
     seconds = {"load": loaded - started, **dict(lowered.seconds), "encode": time.perf_counter() - encoding}
     text = partial(text_at, load, options, program, plans)

@@ -29,7 +29,7 @@ from hlo2tx8.hlo.placement import part_of, room_of
 from hlo2tx8.link import link_alone
 from hlo2tx8.lower.buffer_table import end_of_buffers
 from hlo2tx8.lower.dma.allocate_spm import AllocateSpmPass
-from hlo2tx8.lower.encode.encode import encode
+from hlo2tx8.lower.encode.encode import EncodedKernel, encode
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 from hlo2tx8.options import Level, Options
 from hlo2tx8.schedule.plan import Feasibility
@@ -48,6 +48,7 @@ class KernelTrial:
     in stage `emission`, of which `share` is done. `lowered` are the kernels at PROGRAM, each with what it was at LOOPS; `seconds`
     what each pass took for them. `show` is shown those that are lowered for good at each level above PROGRAM. `tried` are those of
     the kernel that is emitted now that were lowered to be timed, by its name and what they were: one of them may be taken.
+    `encoded` are the records of those of both that were timed.
     """
 
     options: Options
@@ -61,6 +62,7 @@ class KernelTrial:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     show: Show | None = None
     tried: dict[Hashable, ModuleOp] = field(default_factory=dict[Hashable, ModuleOp])
+    encoded: dict[ModuleOp, EncodedKernel] = field(default_factory=dict[ModuleOp, EncodedKernel])
     lowerings: dict[tuple[int, int], "Lowering"] = field(default_factory=dict[tuple[int, int], "Lowering"])
 
     def __call__(self, kernel: ModuleOp) -> Feasibility:
@@ -71,10 +73,13 @@ class KernelTrial:
         key = self._key(kernel)
         if not self.is_for_good:
             return KNOWN.get(("buffers", key), lambda: self._judged(cloned(kernel)))
-        tried = self.tried.pop((kernel.sym_name, key), None)
+        tried = self.tried.get((kernel.sym_name, key))
+        records = {module: self.encoded.pop(module, None) for module in self.tried.values()}
         self.tried.clear()
         if tried is not None:
             become(kernel, tried)
+            if (known := records[tried]) is not None:
+                self.encoded[kernel] = known
         found = self._judged(kernel, is_lowered=tried is not None)
         if not found.why:
             self.lowered[kernel] = key
@@ -125,6 +130,8 @@ class KernelTrial:
         part = part_of(module)
         chip = self.chip.part(part) if part else self.chip
         encoded = encode(module)
+        if module in self.tried.values() or module in self.lowered:
+            self.encoded[module] = encoded
         program, is_alone = link_alone(encoded, chip)
         report = model(program, chip)
         cycles, stays = report.cycles, module.attributes.get(STAYS)

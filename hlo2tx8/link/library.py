@@ -2,6 +2,7 @@
 
 import base64
 import zlib
+from collections.abc import Mapping
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -14,9 +15,10 @@ from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.lower.encode.encode import EncodedKernel, encode
 
 
-def encode_all(module: ModuleOp) -> dict[str, EncodedKernel]:
-    """The records of all kernels of a module at PROGRAM, by name."""
-    compiled = {name: encode(kernel) for name, kernel in kernels(module).items()}
+def encode_all(module: ModuleOp, known: Mapping[ModuleOp, EncodedKernel] | None = None) -> dict[str, EncodedKernel]:
+    """The records of all kernels of a module at PROGRAM, by name; of some they may be known."""
+    known = known or {}
+    compiled = {name: known.get(kernel) or encode(kernel) for name, kernel in kernels(module).items()}
     return compiled | {name: _given(kernel) for name, kernel in library_kernels(module).items()}
 
 
