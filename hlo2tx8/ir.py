@@ -199,6 +199,19 @@ def make(
     return op
 
 
+def append(block: Block, op: Operation) -> None:
+    """Puts a new op, in which the block is not, at the end of a block; `Block.add_op` goes up through all that is around the
+    block to see that the op is not there."""
+    assert op.parent is None
+    last = block._last_op  # pyright: ignore[reportPrivateUsage] - as `add_op` does
+    op.parent = block
+    if last is None:
+        block._first_op = op  # pyright: ignore[reportPrivateUsage]
+    else:
+        op._prev_op, last._next_op = last, op  # pyright: ignore[reportPrivateUsage]
+    block._last_op = op  # pyright: ignore[reportPrivateUsage]
+
+
 def copy_of(op: OpT, known: dict[SSAValue, SSAValue]) -> OpT:
     """A copy of an op without successors, with nothing in its regions. Its operands are what is `known` for those of the op, which
     learns its results."""

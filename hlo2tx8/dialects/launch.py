@@ -121,7 +121,10 @@ class KernelOp(DeclaredOp):
         while top is not None and not isinstance(top, ModuleOp):
             top = top.parent_op()
         name = self.callee.string_value()
-        return None if top is None else kernels(top).get(name) or library_kernels(top).get(name)
+        for op in () if top is None else top.body.block.ops:
+            if isinstance(op, ModuleOp | LibraryKernelOp) and op.sym_name is not None and op.sym_name.data == name:
+                return op
+        return None
 
 
 @irdl_op_definition

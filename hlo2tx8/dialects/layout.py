@@ -5,7 +5,7 @@
 
 from typing import cast
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import NoneAttr, TensorType
 from xdsl.ir import Attribute
 
 from hlo2tx8.dialects.hlo import minor_to_major
@@ -24,7 +24,10 @@ def strides(type_: TensorType[Attribute]) -> tuple[int, ...]:
 
 def is_row_major(type_: TensorType[Attribute]) -> bool:
     """True if elements lie in memory in logical order; dimensions of size 1 do not matter."""
-    order = [dim for dim in minor_to_major(type_) if type_.get_shape()[dim] != 1]
+    if isinstance(type_.encoding, NoneAttr):
+        return True
+    shape = type_.get_shape()
+    order = [dim for dim in minor_to_major(type_) if shape[dim] != 1]
     return order == sorted(order, reverse=True)
 
 

@@ -7,7 +7,7 @@ from xdsl.dialects import arith, scf, tensor
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from hlo2tx8.ir import INDEX, DeclaredT, OpT, i64_attr, index_attr, make
+from hlo2tx8.ir import INDEX, DeclaredT, OpT, append, i64_attr, index_attr, make
 
 PREDICATES = {name: number for number, name in enumerate(("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"))}
 
@@ -58,7 +58,7 @@ def put(builder: Builder, op: OpT) -> OpT:
     """Insert one op where a builder stands; no builder here names values, or has others listen."""
     point = builder.insertion_point
     if point.insert_before is None:
-        point.block.add_op(op)
+        append(point.block, op)
     else:
         point.block.insert_op_before(op, point.insert_before)
     return op

@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from hlo2tx8.ir import copy_of
+from hlo2tx8.ir import append, copy_of
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -61,5 +61,5 @@ def cloned(op: OpT, known: dict[SSAValue, SSAValue] | None = None) -> OpT:
                 other.name_hint = own.name_hint
             new.add_block(fresh)
             for inner in ops_of(block):
-                fresh.add_op(cloned(inner, known))
+                append(fresh, cloned(inner, known))
     return copy

@@ -6,7 +6,7 @@
 """
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr
-from xdsl.ir import Dialect, SSAValue
+from xdsl.ir import Dialect, OpResult, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
@@ -87,8 +87,8 @@ class OffsetOp(DeclaredOp):
 
 def root_buffer(value: SSAValue) -> SSAValue:
     """The `spm.alloc` an address lies in."""
-    while isinstance(value.owner, (TurnOp, OffsetOp)):
-        value = value.owner.buffer
+    while type(value) is OpResult and isinstance(op := value.op, (TurnOp, OffsetOp)):
+        value = op.buffer
     return value
 
 

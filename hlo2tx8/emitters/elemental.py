@@ -27,6 +27,7 @@ from hlo2tx8.emitters.scalar import constant_array, scalar_constant, scalar_op
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.indexing import Dim, Expr, IndexingMap
+from hlo2tx8.ir import append
 from hlo2tx8.partitioner.computation import PartitionedComputation, Scope, SubgraphFunction
 from hlo2tx8.partitioner.contraction import Contraction
 from hlo2tx8.partitioner.instruction import is_inlined_constant, is_view, kind_of, tensor_type
@@ -307,5 +308,5 @@ class _ElementEmitter:
 
 
 def _add(block: Block, op: Operation) -> SSAValue:
-    block.add_op(op)
+    append(block, op)
     return op.results[0]

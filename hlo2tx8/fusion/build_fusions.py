@@ -12,6 +12,7 @@ from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.fusion.candidate import FusionCandidate, is_kept
 from hlo2tx8.fusion.recognize import recognized
 from hlo2tx8.hlo.regions import CALL, CONTROL, UPDATE, inline_region, put_in_order, terminator_of
+from hlo2tx8.ir import append
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_read_as_a_whole, is_splat_constant, shape_of
 
 SMALL_ELEMENTS = 4096
@@ -85,7 +86,7 @@ def build_fusion(candidate: FusionCandidate, members: Sequence[Operation], name:
         for number, operand in enumerate(op.operands):
             if _is_in_memory(op, number):
                 copy.operands[number] = operands[operand]
-        body.add_op(copy)
+        append(body, copy)
     roots = [copies[result] for result in candidate.outputs]
     body.add_op(ReturnOp(roots))
     for inner in [op for op in body.ops if isinstance(op, FusionOp)]:

@@ -53,8 +53,8 @@ def note_buffers(
         if len(roots) == len(accesses) and all(root in numbers for root in roots):
             op.attributes[ATTRIBUTE] = i64_array([numbers[root] for root in roots])
         for access, root in zip(accesses, roots, strict=False):
-            if access.is_write:
-                names.setdefault(root, _name(op))
+            if access.is_write and root not in names:
+                names[root] = _name(op, values)
     table = (
         (
             names.get(a.result, "unwritten"),
@@ -68,9 +68,9 @@ def note_buffers(
     )
 
 
-def _name(op: Instruction) -> str:
+def _name(op: Instruction, values: Mapping[str, int | SSAValue]) -> str:
     """The HLO instruction the first writer came from, or the argument it loads."""
-    slot = op.values().get("slot")
+    slot = values.get("slot")
     if isinstance(slot, SSAValue):
         return f"argument{slot.index}" if isinstance(slot, BlockArgument) else "scratch"
     return op.origin.rpartition(" ")[2] or op.MNEMONIC

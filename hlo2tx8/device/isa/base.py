@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from types import ModuleType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, cast
 
-from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase, IndexType, StringAttr, TensorType, i64
+from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase, IndexType, IntegerType, StringAttr, TensorType, i64
 from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, irdl_op_definition, prop_def, var_operand_def
 from xdsl.parser import Parser
@@ -152,18 +152,31 @@ class Instruction(DeclaredOp):
 
     def values(self) -> dict[str, int | SSAValue]:
         """Field values by name."""
-        mask, *static = integers(self.static)
+        mask, *static = self._static
         found: dict[str, int | SSAValue] = dict(zip(self._names(), static, strict=True))
         if mask:
-            dynamic = iter(self.operands)
+            dynamic = iter(self._operands)
             found |= {name: next(dynamic) for number, name in enumerate(found) if mask >> number & 1}
         return found
 
     def field(self, name: str) -> int | SSAValue:
         """The value of one field."""
-        number = self._names().index(name)
-        mask, *static = integers(self.static)
-        return self.operands[(mask & ((1 << number) - 1)).bit_count()] if mask >> number & 1 else static[number]
+        number = _numbers_of(type(self))[name]
+        static = self._static
+        return self._operand(static[0], number) if static[0] >> number & 1 else static[number + 1]
+
+    def addresses(self, *, is_write: bool | None = None) -> list[SSAValue]:
+        """The values that say where the instruction writes, or reads, in the tile's own scratchpad; None: either."""
+        mask = self._static[0]
+        return [self._operand(mask, number) for number in _in_own_scratchpad(type(self), is_write) if mask >> number & 1]
+
+    def _operand(self, mask: int, number: int) -> SSAValue:
+        return self._operands[(mask & ((1 << number) - 1)).bit_count()]
+
+    @property
+    def _static(self) -> tuple[int, ...]:
+        """Which fields are operands, and the others' values."""
+        return integers(cast("DenseArrayBase[IntegerType]", self.properties["static"]))
 
     @classmethod
     @cache
@@ -255,6 +268,19 @@ _ACCESS: dict[Role, Callable[[str], Access]] = {
     Role.DDR_READ: lambda name: Access(name, "ddr", False),
     Role.DDR_WRITE: lambda name: Access(name, "ddr", True),
 }
+
+
+@cache
+def _numbers_of(kind: type[Instruction]) -> dict[str, int]:
+    """The fields' numbers by name."""
+    return {f.name: number for number, f in enumerate(kind.FIELDS)}
+
+
+@cache
+def _in_own_scratchpad(kind: type[Instruction], is_write: bool | None) -> tuple[int, ...]:
+    """The numbers of the fields that are addresses there which are written, or read; None: either."""
+    found = [access.field for access in kind.accesses() if access.space == "spm" and is_write in (None, access.is_write)]
+    return tuple(map(_numbers_of(kind).__getitem__, found))
 
 
 def _fits(type_: Attribute, role: Role) -> bool:

@@ -16,13 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.isa import BufferType, Engine, Instruction
@@ -177,7 +175,8 @@ def live_ranges(function: func.FuncOp, *, keeps_small: bool = False) -> dict[SSA
     end = _number(function.body.block, 0, ranges, frozenset(), keeps_small=keeps_small)
     ops = nested_ops(function)
     of_engines = [op for op in ops if isinstance(op, Instruction) and op.ENGINE is not Engine.KC]
-    moved = {spm.root_buffer(v) for op in of_engines for v in op.operands if type(v.type) is BufferType}
+    used = (v for op in of_engines for v in op._operands)  # pyright: ignore[reportPrivateUsage] - of each op, without a view
+    moved = {spm.root_buffer(value) for value in used if type(value.type) is BufferType}
     for alloc in [o for o in ops if isinstance(o, spm.AllocOp)]:
         if alloc.result not in ranges:
             continue
@@ -216,11 +215,11 @@ def _number(
             continue
         if isinstance(op, (spm.AllocOp, spm.TurnOp, spm.OffsetOp)):
             continue
-        for operand in op.operands:
+        for operand in op._operands:  # pyright: ignore[reportPrivateUsage] - of each op, without a view
             if type(operand.type) is BufferType:
                 buffer = spm.root_buffer(operand)
-                old = ranges.get(buffer, LiveRange(position, position))
-                ranges[buffer] = LiveRange(min(old.start, position), position)
+                old = ranges.get(buffer)
+                ranges[buffer] = LiveRange(position if old is None else old.start, position)
     return position
 
 
@@ -281,10 +280,16 @@ def _assign(alloc: spm.AllocOp, address: int, stride: int) -> None:
 
 def _replace(old: spm.AllocOp | spm.TurnOp, new: Operation, address: SSAValue) -> None:
     """Puts `new`, whose result is the address, in the place of `old`."""
-    Builder(InsertPoint.before(old)).insert(new)
+    _put_before(new, old)
     _set_address(old.result, address)
     old.detach()
     old.erase()
+
+
+def _put_before(new: Operation, old: Operation) -> None:
+    block = old.parent
+    assert block is not None
+    block.insert_op_before(new, old)
 
 
 def _set_address(buffer: SSAValue, address: SSAValue) -> None:
@@ -293,7 +298,7 @@ def _set_address(buffer: SSAValue, address: SSAValue) -> None:
         offset = use.operation
         if isinstance(offset, spm.OffsetOp):
             add = of_two(arith.AddiOp, address, offset.bytes)
-            Builder(InsertPoint.before(offset)).insert(add)
+            _put_before(add, offset)
             _set_address(offset.result, add.result)
             offset.detach()
             offset.erase()

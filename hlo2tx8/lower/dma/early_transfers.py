@@ -14,6 +14,7 @@ and stores were one after the other at the end. It is done where all buffers of 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects import scf
@@ -21,7 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.traits import is_side_effect_free
+from xdsl.traits import NoMemoryEffect
 
 from hlo2tx8.device.chip import load_chip
 from hlo2tx8.device.isa import Engine, Instruction
@@ -64,7 +65,7 @@ def _single(function: FuncOp) -> Iterator[Block]:
         block = waiting.pop()
         yield block
         for op in block.ops:
-            if isinstance(op, scf.IfOp) or (isinstance(op, scf.ForOp) and turns_of(op) == 1):
+            if op.regions and (isinstance(op, scf.IfOp) or (isinstance(op, scf.ForOp) and turns_of(op) == 1)):
                 waiting += [region.block for region in op.regions if region.blocks]
 
 
@@ -91,7 +92,13 @@ def _is_as_selected(op: Operation) -> bool:
 
 def _is_value(op: Operation) -> bool:
     """Does an operation but make a number or name a buffer?"""
-    return not op.regions and (isinstance(op, spm.AllocOp) or is_side_effect_free(op))
+    return not op.regions and (isinstance(op, spm.AllocOp) or _is_pure(type(op)))
+
+
+@cache
+def _is_pure(kind: type[Operation]) -> bool:
+    """Has an operation without regions no effects?"""
+    return kind.has_trait(NoMemoryEffect)
 
 
 @dataclass(frozen=True)
@@ -130,6 +137,8 @@ class _Run:
 
     def _store(self) -> None:
         """Puts stores behind the last of what writes their buffers, all loads, and stores to the same slot."""
+        if not any(isinstance(op, Wdma) for op in self.ops):
+            return
         inside = {*self.ops}
         place = {op: number for number, op in enumerate(op for op in self.block.ops if op in inside)}
         loads = [op for op in place if isinstance(op, Rdma)]

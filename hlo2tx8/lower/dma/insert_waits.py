@@ -120,8 +120,7 @@ def _engine(op: Instruction | vec.ReadScalarOp) -> Engine:
 def _buffers(op: Instruction | vec.ReadScalarOp) -> list[SSAValue]:
     if isinstance(op, vec.ReadScalarOp):
         return [spm.root_buffer(op.address)]
-    fields = [op.field(a.field) for a in op.accesses() if a.space == "spm"]
-    return [spm.root_buffer(f) for f in fields if isinstance(f, SSAValue)]
+    return [*map(spm.root_buffer, op.addresses())]
 
 
 def _is_ordered(earlier: Engine, later: Engine) -> bool:

@@ -67,8 +67,9 @@ class KeepRowsPass(ModulePass):
 def _loads_ahead(loop: scf.ForOp) -> Sequence[tuple[Rdma, SSAValue]]:
     """The loads of a later turn that a loop makes, each all there is of its buffer's copy; with the number of that turn."""
     found: list[tuple[Rdma, SSAValue]] = []
-    writers = writers_in(loop)
-    for guard in [op for op in loop.body.block.ops if isinstance(op, scf.IfOp) and not op.false_region.blocks]:
+    guards = [op for op in loop.body.block.ops if op.regions and isinstance(op, scf.IfOp) and not op.false_region.blocks]
+    writers = writers_in(loop) if guards else {}
+    for guard in guards:
         for op in guard.true_region.block.ops:
             dst = op.field("dst") if isinstance(op, Rdma) else None
             if not isinstance(op, Rdma) or not isinstance(dst, SSAValue) or not isinstance(copy := dst.owner, spm.TurnOp):

@@ -24,8 +24,7 @@ def instructions_in(loop: Operation) -> Iterator[Instruction]:
 def buffers_of(op: Operation, is_write: bool) -> list[SSAValue]:
     """The addresses in SPM that an instruction writes, or reads."""
     assert isinstance(op, Instruction)
-    fields = [op.field(a.field) for a in op.accesses() if a.space == "spm" and a.is_write == is_write]
-    return [f for f in fields if isinstance(f, SSAValue)]
+    return op.addresses(is_write=is_write)
 
 
 def roots_of(op: Operation, *, is_write: bool) -> list[SSAValue]:

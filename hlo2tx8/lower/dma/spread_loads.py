@@ -122,21 +122,26 @@ def _spread_in(function: func.FuncOp, phase: Sequence[Operation], tile: xla.Tile
 def _loads(function: func.FuncOp, phase: Sequence[Operation], tile: xla.TileIdOp, rates: Rates) -> list[_Alike]:
     """What all tiles load alike in a phase, whatever loops and branches it is in: whole buffers that nothing else writes, from
     where neither the tile nor a turn decides."""
+    large: list[tuple[Rdma, spm.AllocOp]] = []
+    for op in [op for around in phase for op in nested_ops(around) if type(op) is Rdma]:
+        target = op.field("dst")
+        alloc = target.owner if isinstance(target, SSAValue) else None
+        if isinstance(alloc, spm.AllocOp) and alloc.num_copies == 1 and alloc.size_bytes >= LEAST_BYTES:
+            large.append((op, alloc))
+    if not large:
+        return []
     index = TileIndex.of(Mesh(rates.mesh_rows, rates.mesh_columns), tile.tile)
     for loop in nested_of(function, scf.ForOp):
         turns = constant_of(loop.ub)
         index.add_counter(loop.body.block.args[0], max(1, turns or 1 << 40))
     writers = writers_in(function)
-    stored = {op.field("slot") for op in nested_ops(function) if isinstance(op, Wdma)}
+    stored = {op.field("slot") for op in nested_of(function, Wdma)}
     found: list[_Alike] = []
-    inside = [op for around in phase for op in nested_ops(around)]
-    for op in [op for op in inside if isinstance(op, Rdma) and op.field("slot") not in stored]:
-        target = op.field("dst")
-        alloc = target.owner if isinstance(target, SSAValue) else None
-        if not isinstance(alloc, spm.AllocOp) or alloc.num_copies != 1 or writers[alloc.result] != [op]:
+    for op, alloc in large:
+        if op.field("slot") in stored or writers[alloc.result] != [op]:
             continue
         offset, parts = _constant(op.field("offset"), index), LoadParts.at_edges(op, index.mesh)
-        if offset is None or parts is None or alloc.size_bytes < LEAST_BYTES:
+        if offset is None or parts is None:
             continue
         if parts.num_parts >= LEAST_PARTS and parts.num_bytes >= TOKEN_BYTES:
             found.append(_Alike(alloc, offset, parts, _num_readers(op, index)))

@@ -43,6 +43,7 @@ from hlo2tx8.dialects.xla import (
 from hlo2tx8.errors import LevelError
 from hlo2tx8.indexing import Const, Dim, Expr, FloorDiv, Interval, Sym, Variable
 from hlo2tx8.indexing.expr import from_terms
+from hlo2tx8.ir import append
 from hlo2tx8.lower.loops.flat_scope import FlatScope
 
 
@@ -137,7 +138,7 @@ def _flatten(op: Operation, block: Block, scope: FlatScope) -> None:
 
 
 def _add(new: Operation, old: Operation, block: Block, scope: FlatScope) -> None:
-    block.add_op(new)
+    append(block, new)
     for before, after in zip(old.results, new.results, strict=True):
         after.name_hint = before.name_hint
         scope.values[before] = after
@@ -156,7 +157,7 @@ def _copy(op: Operation, block: Block, scope: FlatScope) -> Sequence[SSAValue]:
         properties=dict(op.properties),
         attributes=dict(op.attributes),
     )
-    block.add_op(new)
+    append(block, new)
     for before, after in zip(op.results, new.results, strict=True):
         after.name_hint = before.name_hint
     return new.results
@@ -290,7 +291,7 @@ def _domain(op: InDomainOp, block: Block, scope: FlatScope) -> SSAValue:
         if not scope.is_implied(simple, interval):
             whole = whole.with_constraint(simple, interval)
     new = InDomainOp(IndexingMapAttr(whole), *scope.operands)
-    block.add_op(new)
+    append(block, new)
     scope.checks[new.res] = whole.constraints
     return new.res
 

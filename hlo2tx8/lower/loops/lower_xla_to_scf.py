@@ -46,6 +46,7 @@ from hlo2tx8.dialects.xla import (
     index,
 )
 from hlo2tx8.indexing import IndexingMap
+from hlo2tx8.ir import append
 
 LANE = "xla.lane"
 
@@ -187,7 +188,7 @@ def _move_body(
             yielded = tuple(op.arguments)
             break
         op.detach()
-        block.add_op(op)
+        append(block, op)
     return yielded
 
 
