@@ -105,7 +105,7 @@ def footprint_of(records: Sequence[Record], tiles: int) -> Footprint:
     """
     if any(r.kind.ENGINE is Engine.DTE for r in records):
         return _bound(records, tiles)
-    walk = _FootprintWalk(records, partners(records), tiles)
+    walk = _FootprintWalk(records, partners(records), tiles, _asked(records))
     walk.run(
         0,
         len(records),
@@ -128,7 +128,9 @@ class _FootprintWalk:
     records: Sequence[Record]
     partners: Sequence[int]
     tiles: int
+    asked: set[int]
     found: dict[tuple[int, bool], tuple[Numbers, Numbers]] = field(default_factory=dict[tuple[int, bool], tuple[Numbers, Numbers]])
+    constants: dict[int, RegisterRange] = field(default_factory=dict[int, RegisterRange])
 
     def run(self, at: int, end: int, active: npt.NDArray[np.bool_], registers: Registers) -> None:
         """The records from `at` to before `end` on the tiles that are `active`."""
@@ -150,7 +152,7 @@ class _FootprintWalk:
                     self.block(at, active, inside, registers)
             elif record.kind in (Rdma, Wdma):
                 self.transfer(record, active, registers)
-            elif "rd" in fields:
+            elif "rd" in fields and number_of(fields["rd"]) in self.asked:
                 self.scalar(record, registers)
             at = partner + 1 if record.kind in (KcIf, KcLoop) else at + 1
 
@@ -169,7 +171,9 @@ class _FootprintWalk:
         """None if nothing is known."""
         if isinstance(operand, Register):
             return registers.get(operand.number)
-        return RegisterRange(*[np.full(self.tiles, operand)] * 2) if abs(operand) < MOST else None
+        if operand not in self.constants and abs(operand) < MOST:
+            self.constants[operand] = RegisterRange(*[np.full(self.tiles, operand)] * 2)
+        return self.constants.get(operand)
 
     def scalar(self, record: Record, registers: Registers) -> None:
         """A record that writes a register."""
@@ -212,10 +216,34 @@ class _FootprintWalk:
         self.found[key] = first, end
 
 
+def _asked(records: Sequence[Record]) -> set[int]:
+    """The registers that decide, by others too, whether transfers are made and which bytes they reach."""
+    found: set[int] = set()
+    made: list[tuple[int, list[int]]] = []
+    for record in records:
+        fields = record.fields
+        if record.kind in (Rdma, Wdma):
+            found.update([o.number for name, o in fields.items() if isinstance(o, Register) and name not in PLACES])
+        elif record.kind in (KcIf, KcLoop):
+            found.update([o.number for name, o in fields.items() if isinstance(o, Register) and name != "rd"])
+        elif "rd" in fields:
+            operands = [o.number for name, o in fields.items() if isinstance(o, Register) and name != "rd"]
+            made.append((number_of(fields["rd"]), operands))
+    num_found = -1
+    while num_found < len(found):
+        num_found = len(found)
+        for number, operands in reversed(made):
+            if number in found:
+                found.update(operands)
+    return found
+
+
 def _product(a: RegisterRange, b: RegisterRange) -> RegisterRange | None:
     """None if it is too large."""
     if int(np.abs(a).max()) * int(np.abs(b).max()) >= MOST:
         return None
+    if b.least is b.most and (factor := int(b.least[0])) >= 0 and (b.least == factor).all():
+        return RegisterRange(a.least * factor, a.most * factor)
     ends = a.least * b.least, a.least * b.most, a.most * b.least, a.most * b.most
     return RegisterRange(np.minimum.reduce(ends), np.maximum.reduce(ends))
 

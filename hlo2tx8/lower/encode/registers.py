@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hlo2tx8.device.isa.encoding import NUM_REGISTERS, Record, Register
 from hlo2tx8.device.isa.kc_control import KcEnd, KcLoop
@@ -16,8 +17,7 @@ FIRST_VIEW_REGISTER = NUM_REGISTERS - PLACING_REGISTERS - VIEW_REGISTERS
 """Those before, which say where views begin; a kernel that reads no view may use them."""
 
 
-@dataclass(frozen=True)
-class LinearForm:
+class LinearForm(NamedTuple):
     """constant + sum(coefficient * register)."""
 
     constant: int
@@ -38,7 +38,7 @@ class LinearForm:
             return self.terms[0][0]
         return None
 
-    def __add__(self, other: "LinearForm") -> "LinearForm":
+    def __add__(self, other: "LinearForm") -> "LinearForm":  # pyright: ignore[reportIncompatibleMethodOverride] - no tuple's
         if not other.terms and len(self.terms) <= 1:
             return LinearForm(self.constant + other.constant, self.terms if self.terms and self.terms[0][1] else ())
         merged = dict(self.terms)
@@ -47,7 +47,7 @@ class LinearForm:
         terms = tuple((r, c) for r, c in sorted(merged.items()) if c)
         return LinearForm(self.constant + other.constant, terms)
 
-    def __mul__(self, factor: int) -> "LinearForm":
+    def __mul__(self, factor: int) -> "LinearForm":  # pyright: ignore[reportIncompatibleMethodOverride]
         if factor == 0:
             return LinearForm(0)
         return LinearForm(self.constant * factor, tuple((r, c * factor) for r, c in self.terms))
