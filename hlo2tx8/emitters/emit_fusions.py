@@ -38,7 +38,7 @@ from hlo2tx8.emitters.search_kernels import KernelSearch, Timer, emit
 from hlo2tx8.emitters.stays import stays_at, stays_of
 from hlo2tx8.errors import CapacityError, CompileError, UnsupportedError, UnsupportedOp
 from hlo2tx8.fusion.build_group import dissolve
-from hlo2tx8.fusion.in_place import replaceable
+from hlo2tx8.fusion.in_place import read_once, replaceable
 from hlo2tx8.fusion.library_epilogues import without_epilogue
 from hlo2tx8.fusion.take_apart import num_fusions, take_apart, take_apart_bands, take_apart_in_runs, take_off_projection
 from hlo2tx8.fusion.views import ViewPlace, view_place
@@ -81,7 +81,7 @@ class EmitFusionsPass(ModulePass):
         chip = load_chip(self.chip)
         target = Target(Rates.of(chip), self.step_elements)
         blocks = [function.body.block for function in program_functions(op)]
-        emitted: dict[Hashable, tuple[str, tuple[int, ...]]] = {}
+        emitted: dict[Hashable, tuple[str, tuple[int, ...], Sequence[int]]] = {}
         apart: dict[Hashable, str] = {}
         unsupported: list[UnsupportedOp] = []
         notes: list[str] = []
@@ -102,10 +102,10 @@ class EmitFusionsPass(ModulePass):
                 why = f"it is equal to {apart[key]}" if key in apart else "its weights stay from turn to turn"
                 pending += [(group, part) for part in reversed(_dissolved(fusion, fusion_name(fusion), notes, why))]
                 continue
-            if key in emitted:
-                notes.append(f"{fusion_name(fusion)} is equal to {emitted[key][0]}")
+            if (found := emitted.get(key)) is not None:
+                notes.append(f"{fusion_name(fusion)} is equal to {found[0]}")
             else:
-                name = unique_name(fusion, {name for name, _ in emitted.values()})
+                name = unique_name(fusion, {name for name, *_ in emitted.values()})
                 wanted = _target_of(fusion, target, chip.part(tiles) if tiles else chip, own)
                 parts = _timed_parts(fusion)
                 try:
@@ -118,10 +118,10 @@ class EmitFusionsPass(ModulePass):
                     apart |= {key: name} if parts and made == parts else {}
                     continue
                 op.body.block.add_op(made)
-                emitted[key] = name, _updates(made)
-            name, updates = emitted[key]
+                found = emitted[key] = name, _updates(made), replaceable(fusion) if isinstance(fusion, FusionOp) else ()
+            name, updates, replaces = found
             notes.append(_said(What.KERNEL, fusion, name))
-            Rewriter.replace_op(fusion, _launch(fusion, group, name, updates))
+            Rewriter.replace_op(fusion, _launch(fusion, group, name, updates, replaces))
         if not unsupported:
             for block in blocks:
                 launch_control(block, facts)
@@ -243,10 +243,9 @@ def _dissolved(group: GroupOp, name: str, notes: list[str], why: str) -> list[Op
     return [*inner]
 
 
-def _launch(fusion: Operation, group: int, name: str, updates: Sequence[int]) -> KernelOp:
-    """The launch of the kernel of that name, which updates these operands, in the place of a fusion."""
-    replaces = replaceable(fusion) if isinstance(fusion, FusionOp) else ()
-    place = group, origin(fusion), replaces, updates, tiles_of(fusion)
+def _launch(fusion: Operation, group: int, name: str, updates: Sequence[int], replaces: Sequence[int]) -> KernelOp:
+    """The launch of the kernel of that name, which updates these operands, and may replace some, in the place of a fusion."""
+    place = group, origin(fusion), read_once(fusion, replaces), updates, tiles_of(fusion)
     return KernelOp(name, fusion.operands, fusion.result_types, *place)
 
 

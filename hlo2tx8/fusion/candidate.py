@@ -209,12 +209,12 @@ def reads_once(op: Operation) -> bool:
 
 
 def has_division(map: IndexingMap) -> bool:
-    """True if a result or a constraint of the map is not affine."""
-    return any(
-        isinstance(term, FloorDiv | Mod)
-        for expr in (*map.results, *(constraint for constraint, _ in map.constraints))
-        for term in expr.affine_terms()[1]
-    )
+    """True if a result or a constraint of the map is not affine; kept with the map, which is asked for each reader."""
+    held = vars(map)
+    if "has division" not in held:
+        exprs = (*map.results, *(constraint for constraint, _ in map.constraints))
+        held["has division"] = any(isinstance(term, (FloorDiv, Mod)) for expr in exprs for term in expr.affine_terms()[1])
+    return held["has division"]
 
 
 def name_of(op: Operation, number: int = -1) -> Name:

@@ -6,6 +6,8 @@ A kernel writes each element of its results once, after it has read all that thi
 Where there are several results one loop must make them all.
 """
 
+from collections.abc import Sequence
+
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from hlo2tx8.dialects.hlo_lines import JoinAtOp
@@ -16,15 +18,18 @@ from hlo2tx8.partitioner.instruction import is_elementwise, shape_of
 
 
 def replaceable(fusion: Operation) -> list[int]:
-    """The numbers of the operands, of a result's type, whose buffer that result may take."""
+    """The numbers of the operands, of a result's type, whose buffer that result may take if a fusion, or one that is equal, reads
+    them as these alone."""
     body = fusion.regions[0].block
-    found = [
-        number
-        for number, (operand, arg) in enumerate(zip(fusion.operands, body.args, strict=True))
-        if operand.type in fusion.result_types and list(fusion.operands).count(operand) == 1 and _stays_in_place(arg)
-    ]
+    found = [number for number, arg in enumerate(body.args) if arg.type in fusion.result_types and _stays_in_place(arg)]
     is_one = len(fusion.results) == 1 or not found or sum(f.is_entry_root for f in partition(body).functions) == 1
     return found if is_one else []
+
+
+def read_once(fusion: Operation, numbers: Sequence[int]) -> list[int]:
+    """Those of the numbers whose operands a fusion reads as these alone."""
+    operands = tuple(fusion.operands)
+    return [number for number in numbers if operands.count(operands[number]) == 1]
 
 
 def _stays_in_place(value: BlockArgument) -> bool:

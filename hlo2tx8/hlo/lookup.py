@@ -16,6 +16,8 @@ from hlo2tx8.hlo.spec import Maps, OpSpec, TensorLike
 from hlo2tx8.hlo.types import numpy_dtype
 
 Found = TypeVar("Found")
+MOST = 1 << 14
+"""Kinds of ops of which something is kept."""
 
 
 def all_specs() -> tuple[OpSpec, ...]:
@@ -123,7 +125,30 @@ def operand_indexing(op: Operation) -> Maps:
     return kept(op, "operand indexing", _operand_indexing)
 
 
+def known_alike(op: Operation, what: str, find: Callable[[Operation], Found]) -> Found:
+    """`what` of an op is found of its kind, types and attributes alone, but for where it is in the source: it is kept for all such
+    ops, of which layers of a model have many. Constants, whose attributes may be large, are none of them."""
+    if not op._operands:  # pyright: ignore[reportPrivateUsage]
+        return find(op)
+    types = [value._type for value in (*op.results, *op._operands)]  # pyright: ignore[reportPrivateUsage]
+    attributes = [item for item in op.attributes.items() if item[0] != "loc"]
+    key = (what, op.name, len(op.results), *types, *op.properties.items(), *attributes)
+    found = _ALIKE.get(key)
+    if found is None:
+        if len(_ALIKE) >= MOST:
+            _ALIKE.clear()
+        found = _ALIKE[key] = find(op)
+    return found
+
+
+_ALIKE: dict[tuple[object, ...], Any] = {}
+
+
 def _operand_indexing(op: Operation) -> Maps:
+    return known_alike(op, "operand indexing", _found_operand_indexing)
+
+
+def _found_operand_indexing(op: Operation) -> Maps:
     spec = spec_of(op)
     if spec.indexing is None:
         raise CompileError("E1001", f"{op.name} has no indexing maps", origin=origin(op))

@@ -1,13 +1,11 @@
 """Integer index expressions: variables, constants, +, *, floordiv, mod; hash-consed and immutable."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """The integers lo..hi, both included; empty if hi < lo."""
 
     lo: int
@@ -17,8 +15,8 @@ class Interval:
     def is_empty(self) -> bool:
         return self.hi < self.lo
 
-    def __contains__(self, value: int) -> bool:
-        return self.lo <= value <= self.hi
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int) and self.lo <= value <= self.hi
 
     def intersect(self, other: "Interval") -> "Interval":
         return Interval(max(self.lo, other.lo), min(self.hi, other.hi))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -135,8 +135,20 @@ class IndexingMap:
 
     def simplify(self) -> "IndexingMap":
         """An equal map with simpler result expressions. A constraint that always holds is dropped, one on a single variable becomes
-        its range.
+        its range. Layers of a model ask for the same maps.
         """
+        return _simplified(self, self._names)
+
+    def composed(self, inner: "IndexingMap") -> "IndexingMap":
+        """`compose`, simplified."""
+        return _composed(self, inner, (*self._names, *inner._names))
+
+    @property
+    def _names(self) -> tuple[str | None, ...]:
+        """What is not asked where maps are compared."""
+        return tuple([v.name for own in (self.dims, self.ranges, self.runtime) for v in own])
+
+    def _simplify(self) -> "IndexingMap":
         if any(v.hi < v.lo for v in (*self.dims, *self.syms)):
             return self
         dims, syms = list(self.dims), list(self.syms)
@@ -256,3 +268,13 @@ def _normalised(expr: Expr, interval: Interval) -> Constraint:
     if factor < 0:
         lo, hi, factor = -hi, -lo, -factor
     return term, Interval(-(-lo // factor), hi // factor)
+
+
+@lru_cache(maxsize=1 << 14)
+def _simplified(map: IndexingMap, names: tuple[str | None, ...]) -> IndexingMap:
+    return map._simplify()  # pyright: ignore[reportPrivateUsage]
+
+
+@lru_cache(maxsize=1 << 14)
+def _composed(outer: IndexingMap, inner: IndexingMap, names: tuple[str | None, ...]) -> IndexingMap:
+    return outer.compose(inner).simplify()

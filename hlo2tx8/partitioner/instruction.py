@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from hlo2tx8.dialects.hlo import is_splat_literal
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo import Kind, has_spec, operand_indexing, spec_of
-from hlo2tx8.hlo.lookup import kept
+from hlo2tx8.hlo.lookup import kept, known_alike
 from hlo2tx8.indexing import Dim, IndexingMap
 
 CONSTANTS = ("stablehlo.constant", "chlo.constant")
@@ -26,7 +26,11 @@ def tensor_type(value: SSAValue) -> TensorType[Attribute]:
 def shape_of(value: SSAValue) -> tuple[int, ...]:
     """The shape of a tensor value."""
     type_ = value.type if type(value.type) is TensorType else tensor_type(value)
-    return tuple([size.data for size in type_.shape.data])  # a third of `get_shape`'s time
+    held = vars(type_)
+    shape = held.get("shape as numbers")
+    if shape is None:
+        held["shape as numbers"] = shape = tuple([size.data for size in type_.shape.data])
+    return shape
 
 
 def kind_of(op: Operation) -> Kind:
@@ -114,7 +118,11 @@ def operand_maps(op: Operation) -> tuple[IndexingMap | None, ...]:
 
     For an operand read at run-time indices it is the map that holds if these indices are all 0.
     """
-    return kept(op, "operand maps", _operand_maps)
+    return kept(op, "operand maps", _maps_alike)
+
+
+def _maps_alike(op: Operation) -> tuple[IndexingMap | None, ...]:
+    return known_alike(op, "operand maps", _operand_maps)
 
 
 def _operand_maps(op: Operation) -> tuple[IndexingMap | None, ...]:
@@ -145,7 +153,7 @@ def compose(outer: IndexingMap, inner: IndexingMap) -> IndexingMap:
     """outer after inner, simplified; `outer` itself where `inner` is the identity on its domain."""
     if is_identity(inner, tuple(d.hi + 1 for d in outer.dims)):
         return outer
-    return outer.compose(inner).simplify()
+    return outer.composed(inner)
 
 
 def has_plain_tensors(op: Operation) -> bool:

@@ -27,7 +27,7 @@ from hlo2tx8.hlo import Kind, numpy_dtype
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.partitioner.contraction import num_products
-from hlo2tx8.partitioner.instruction import kind_of, tensor_type
+from hlo2tx8.partitioner.instruction import kind_of, shape_of, tensor_type
 from hlo2tx8.schedule.contraction_split import BLOCK
 
 AT_ONCE = ("add", "subtract", "multiply", "maximum", "minimum", "and", "or", "xor", "not", "negate", "abs", "convert")
@@ -187,5 +187,4 @@ def vector_times(op: Operation, rates: Rates) -> int:
 
 def size_bytes(value: SSAValue) -> int:
     """Bytes of a tensor in DDR."""
-    type_ = tensor_type(value)
-    return prod(type_.get_shape()) * numpy_dtype(type_.element_type).itemsize
+    return prod(shape_of(value)) * numpy_dtype(tensor_type(value).element_type).itemsize

@@ -9,7 +9,7 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.dialects.made import compare, constant_index, extract_op, for_op, if_op, insert_op, of_two, yield_op
 from hlo2tx8.indexing import Dim, IndexingMap
-from hlo2tx8.ir import DeclaredOp, i64_array, i64_attr, index_attr, integers, vector_type_of
+from hlo2tx8.ir import DeclaredOp, append, i64_array, i64_attr, index_attr, integers, vector_type_of
 
 INDEX = xla.index
 
@@ -30,6 +30,16 @@ def test_attributes():
     assert i64_attr(-3) == IntegerAttr(-3, i64)
     assert index_attr(7) == IntegerAttr(7, INDEX)
     assert vector_type_of(f32, (4, 2)).get_shape() == (4, 2)
+
+
+def test_ops_are_put_at_the_end_of_a_block():
+    block, ops = Block(), [constant_index(n) for n in range(3)]
+    for op in ops:
+        append(block, op)
+    assert [*block.ops] == ops and block.last_op is ops[-1] and all(op.parent is block for op in ops)
+    ops[1].detach()
+    append(block, ops[1])
+    assert [*block.ops] == [ops[0], ops[2], ops[1]] and ops[1].prev_op is ops[2] and ops[1].next_op is None
 
 
 def test_ops_of_xdsl():

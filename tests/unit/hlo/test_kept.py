@@ -5,8 +5,8 @@ from xdsl.ir import Block, Operation
 
 from hlo2tx8.dialects.hlo import CopyOp
 from hlo2tx8.dialects.stablehlo import ReturnOp
-from hlo2tx8.hlo.lookup import attributes_of, kept, kept_with
-from hlo2tx8.ir import i64_attr
+from hlo2tx8.hlo.lookup import attributes_of, kept, kept_with, known_alike
+from hlo2tx8.ir import i64_attr, text_attr
 
 
 def _copy() -> tuple[Block, CopyOp]:
@@ -31,6 +31,15 @@ def test_what_is_kept_of_an_op_is_of_its_types_and_attributes():
     assert [kept(op, "times", lambda own: asked.append(own) or len(asked)) for _ in range(2)] == [1, 1]
     op.properties["number"] = i64_attr(1)
     assert kept(op, "times", lambda own: asked.append(own) or len(asked)) == 2
+
+
+def test_what_is_known_of_an_op_is_known_of_those_that_are_alike_elsewhere():
+    ops = [_copy()[1] for _ in range(3)]
+    ops[1].attributes["loc"] = text_attr("elsewhere")
+    ops[2].attributes["number"] = i64_attr(1)
+    asked: list[Operation] = []
+    assert [known_alike(op, "times asked", lambda own: asked.append(own) or len(asked)) for op in ops] == [1, 1, 2]
+    assert asked == [ops[0], ops[2]]
 
 
 def test_what_is_kept_of_a_block_is_of_its_ops_and_operands():
