@@ -8,7 +8,7 @@ from xdsl.ir import Operation, SSAValue
 from hlo2tx8.dialects.hlo import FusionOp, LibraryOp, origin
 from hlo2tx8.hlo.regions import CALL, CONTROL, UPDATE
 from hlo2tx8.hlo.spec import Kind
-from hlo2tx8.indexing import Dim, FloorDiv, IndexingMap, Mod, Variable
+from hlo2tx8.indexing import Dim, IndexingMap, Variable
 from hlo2tx8.notes import Name
 from hlo2tx8.partitioner.computation import Scope
 from hlo2tx8.partitioner.instruction import (
@@ -206,15 +206,6 @@ def row_operand_maps(op: Operation, map: IndexingMap, rows: Rows, shape: Sequenc
 def reads_once(op: Operation) -> bool:
     """True for a reduction that reads every element of its inputs exactly once."""
     return is_reduction(op) and kind_of(op) is Kind.REDUCE
-
-
-def has_division(map: IndexingMap) -> bool:
-    """True if a result or a constraint of the map is not affine; kept with the map, which is asked for each reader."""
-    held = vars(map)
-    if "has division" not in held:
-        exprs = (*map.results, *(constraint for constraint, _ in map.constraints))
-        held["has division"] = any(isinstance(term, (FloorDiv, Mod)) for expr in exprs for term in expr.affine_terms()[1])
-    return held["has division"]
 
 
 def name_of(op: Operation, number: int = -1) -> Name:

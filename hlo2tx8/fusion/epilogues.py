@@ -79,9 +79,7 @@ def why_no_epilogue(op: Operation, found: Sequence[CandidateUse], costs: Costs) 
     if on_core > costs.saved(op, 1, 1):
         return f"its reader takes the kernel core {on_core:.0f} cycles"
     is_at_index = use.map is None and not candidate.accesses and candidate.has_index_of(op.results[0])
-    if not is_at_index and (why := _why_not_stored(op, use)):
-        return why
-    return ""
+    return "" if is_at_index else _why_not_stored(op, use)
 
 
 def _of_same_bytes(dot: Operation, candidate: FusionCandidate) -> set[Operation]:

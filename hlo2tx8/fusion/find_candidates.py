@@ -23,7 +23,6 @@ from hlo2tx8.fusion.candidate import (
     CandidateUse,
     FusionCandidate,
     Rows,
-    has_division,
     is_kept,
     name_of,
     operand_maps_from,
@@ -322,7 +321,7 @@ class _CandidateWalk:
         new = [
             TensorAccess(ranges_after(map, len(output.get_shape())), tensor_type(operand))
             for operand, map in zip(op.operands, self._operand_maps(op, use, rows), strict=True)
-            if map is not None and has_division(map)
+            if map is not None and map.has_division
         ]
         if not new:
             return True
@@ -404,7 +403,7 @@ class _CandidateWalk:
             else:
                 scope = self._loop_scope(op, use)
         maps = self._operand_maps(op, use, rows)
-        new = [(map, operand) for operand, map in zip(op.operands, maps, strict=True) if map is not None and has_division(map)]
+        new = [(map, operand) for operand, map in zip(op.operands, maps, strict=True) if map is not None and map.has_division]
         rank = len(shape_of(candidate.root.results[0]))
         candidate.accesses.extend(TensorAccess(ranges_after(map, rank), tensor_type(operand)) for map, operand in new)
         for number, (operand, map) in enumerate(zip(op.operands, maps, strict=True)):

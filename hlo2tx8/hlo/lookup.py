@@ -77,7 +77,7 @@ def tensor_like(type_: Attribute) -> TensorLike:
 
 def kept(op: Operation, what: str, find: Callable[[Operation], Found]) -> Found:
     """`what` of an op is found of its types and attributes alone: it is kept with it, until one of them is another."""
-    types = [value._type for value in (*op.results, *op._operands)]  # pyright: ignore[reportPrivateUsage] - asked very often
+    types = [value._type for value in (*op.results, *op._operands)]  # pyright: ignore[reportPrivateUsage] - as above - asked very often
     asked = (*types, *op.properties.items(), *op.attributes.items())
     held = vars(op)
     known = held.get(what)
@@ -128,9 +128,9 @@ def operand_indexing(op: Operation) -> Maps:
 def known_alike(op: Operation, what: str, find: Callable[[Operation], Found]) -> Found:
     """`what` of an op is found of its kind, types and attributes alone, but for where it is in the source: it is kept for all such
     ops, of which layers of a model have many. Constants, whose attributes may be large, are none of them."""
-    if not op._operands:  # pyright: ignore[reportPrivateUsage]
+    if not op._operands:  # pyright: ignore[reportPrivateUsage] - of each op, without a view
         return find(op)
-    types = [value._type for value in (*op.results, *op._operands)]  # pyright: ignore[reportPrivateUsage]
+    types = [value._type for value in (*op.results, *op._operands)]  # pyright: ignore[reportPrivateUsage] - as above
     attributes = [item for item in op.attributes.items() if item[0] != "loc"]
     key = (what, op.name, len(op.results), *types, *op.properties.items(), *attributes)
     found = _ALIKE.get(key)

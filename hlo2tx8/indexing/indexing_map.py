@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hlo2tx8.indexing.expr import Const, Dim, Expr, Interval, Sym, as_expr
+from hlo2tx8.indexing.expr import Add, Const, Dim, Expr, FloorDiv, Interval, Mod, Mul, Sym, as_expr
 from hlo2tx8.indexing.simplify import Simplifier
 
 Constraint: TypeAlias = tuple[Expr, Interval]
@@ -77,6 +77,12 @@ class IndexingMap:
     @cached_property
     def _simplifier(self) -> Simplifier:
         return Simplifier([v.interval for v in self.dims], [v.interval for v in self.syms])
+
+    @cached_property
+    def has_division(self) -> bool:
+        """True if a result or a constraint is not affine."""
+        exprs = (*self.results, *(constraint for constraint, _ in self.constraints))
+        return any(isinstance(term, (FloorDiv, Mod)) for expr in exprs for term in expr.affine_terms()[1])
 
     @property
     def is_empty(self) -> bool:
@@ -216,8 +222,6 @@ class IndexingMap:
 
 def evaluate_expr(expr: Expr, dims: Sequence[np.ndarray], syms: Sequence[np.ndarray]) -> np.ndarray:
     """The value of an expression at arrays of variables."""
-    from hlo2tx8.indexing.expr import Add, FloorDiv, Mod, Mul
-
     match expr:
         case Const():
             return np.asarray(expr.value, np.int64)
@@ -272,7 +276,7 @@ def _normalised(expr: Expr, interval: Interval) -> Constraint:
 
 @lru_cache(maxsize=1 << 14)
 def _simplified(map: IndexingMap, names: tuple[str | None, ...]) -> IndexingMap:
-    return map._simplify()  # pyright: ignore[reportPrivateUsage]
+    return map._simplify()  # pyright: ignore[reportPrivateUsage] - of this file, once for equal maps
 
 
 @lru_cache(maxsize=1 << 14)

@@ -17,7 +17,7 @@ from xdsl.ir import Operation
 from hlo2tx8.dialects.xla_dot import WindowLine, sums_type
 from hlo2tx8.hlo import Kind
 from hlo2tx8.hlo.lookup import attributes_of, kept
-from hlo2tx8.hlo.ops.dot import numbers_of
+from hlo2tx8.hlo.ops.dot import Dims, numbers_of
 from hlo2tx8.hlo.types import bit_width, numpy_dtype
 from hlo2tx8.indexing import Dim, Expr, Interval, simplify_expr
 from hlo2tx8.partitioner.instruction import kind_of, shape_of, tensor_type
@@ -144,11 +144,14 @@ def _dependences(op: Operation, results: Sequence[Expr]) -> tuple[frozenset[int]
     return found[0], found[1]
 
 
+def dot_dimensions(op: Operation) -> tuple[Dims, Dims, Dims, Dims]:
+    """Of a dot or dot_general the batch dimensions of the first operand and of the second, then those of each that are added up."""
+    return ((), (), (len(shape_of(op.operands[0])) - 1,), (0,)) if op.name == "stablehlo.dot" else numbers_of(attributes_of(op))
+
+
 def added_dimensions(op: Operation) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The dimensions of a dot's operands that are added up."""
-    if op.name == "stablehlo.dot":
-        return (len(shape_of(op.operands[0])) - 1,), (0,)
-    return numbers_of(attributes_of(op))[2:]
+    return dot_dimensions(op)[2:]
 
 
 def num_batch_and_free(op: Operation) -> tuple[int, tuple[range, range]]:
@@ -156,9 +159,6 @@ def num_batch_and_free(op: Operation) -> tuple[int, tuple[range, range]]:
     operand.
     """
     rank = len(shape_of(op.results[0]))
-    left_rank = len(shape_of(op.operands[0]))
-    if op.name == "stablehlo.dot":
-        return 0, (range(left_rank - 1), range(left_rank - 1, rank))
-    batch, _, contracted, _ = numbers_of(attributes_of(op))
-    own = left_rank - len(batch) - len(contracted)
+    batch, _, contracted, _ = dot_dimensions(op)
+    own = len(shape_of(op.operands[0])) - len(batch) - len(contracted)
     return len(batch), (range(len(batch), len(batch) + own), range(len(batch) + own, rank))

@@ -30,6 +30,7 @@ from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.hlo.types import bit_width, is_float, is_integer, numpy_dtype
 from hlo2tx8.notes import add_notes
+from hlo2tx8.partitioner.contraction import dot_dimensions
 from hlo2tx8.partitioner.equal_ops import erase_unread_of_functions
 from hlo2tx8.partitioner.instruction import kind_of, shape_of, tensor_type
 from hlo2tx8.passes.integers.bit_fields import bit_field
@@ -138,9 +139,9 @@ def _general(dot: Operation) -> Operation:
     """The product of two matrices, or more, as a `dot_general`."""
     if dot.name != "stablehlo.dot":
         return dot
-    e, last = Expansion(dot), len(shape_of(dot.operands[0])) - 1
+    e = Expansion(dot)
     kept = {key: value for key, value in dot.properties.items() if key == "precision_config"}
-    numbers = dot_numbers((), (), (last,), (0,))
+    numbers = dot_numbers(*dot_dimensions(dot))
     value = e.emit("dot_general", dot.operands, dot.results[0].type, dot_dimension_numbers=numbers, **kept)
     e.replace(value)
     found = value.owner

@@ -47,7 +47,7 @@ class LinearForm(NamedTuple):
         terms = tuple((r, c) for r, c in sorted(merged.items()) if c)
         return LinearForm(self.constant + other.constant, terms)
 
-    def __mul__(self, factor: int) -> "LinearForm":  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __mul__(self, factor: int) -> "LinearForm":  # pyright: ignore[reportIncompatibleMethodOverride] - no tuple's
         if factor == 0:
             return LinearForm(0)
         return LinearForm(self.constant * factor, tuple((r, c * factor) for r, c in self.terms))

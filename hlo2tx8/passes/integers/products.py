@@ -10,7 +10,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from hlo2tx8.builders.expansion import Expansion, dot_numbers, int_array
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
-from hlo2tx8.hlo.ops import convolution, dot
+from hlo2tx8.hlo.ops import convolution
+from hlo2tx8.partitioner.contraction import dot_dimensions
 
 Dims = tuple[int, ...]
 
@@ -47,9 +48,7 @@ class DotProduct:
     @staticmethod
     def of(e: Expansion) -> "DotProduct":
         """Of the op in front of which is built."""
-        if e.op.name == "stablehlo.dot":
-            return DotProduct(e, ((), ()), ((len(_shape(e.op.operands[0])) - 1,), (0,)))
-        numbers = dot.numbers_of(attributes_of(e.op))
+        numbers = dot_dimensions(e.op)
         return DotProduct(e, numbers[:2], numbers[2:])
 
     @property

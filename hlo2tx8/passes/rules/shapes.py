@@ -17,7 +17,8 @@ from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.indexing import Const, Dim
 from hlo2tx8.ir import i64_attr
-from hlo2tx8.passes.rules.turned_products import dot_dimensions, turned_product
+from hlo2tx8.partitioner.contraction import dot_dimensions
+from hlo2tx8.passes.rules.turned_products import turned_product
 
 Rule = Callable[[Operation], SSAValue | None]
 MOST_INDEX = 2**31
