@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.xla import MESH, STAYS
 from hlo2tx8.dialects.xla_dot import PASSES, WindowLine
+from hlo2tx8.emitters.choose_plan import NEAR
 from hlo2tx8.emitters.dot_loop import DotLoop, block_counter, dot_loop, plain_loop
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import LoopEmitter, Nest, emit_loops
@@ -221,7 +222,8 @@ def _staying(part: ContractionPart, work: ContractionWork, rates: Rates) -> list
 
 
 def _with_tail(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> list[_PartOfLoop]:
-    """Whole blocks of columns and those that are left as one part; none if tiles cannot share what both read, or lose by it."""
+    """Whole blocks of columns and those that are left as one part; none if tiles cannot share what both read, or lose by more than
+    estimates are good for: those of parts by themselves are up to 1.5 times too low where rows are no whole lines of memory."""
     target = match.fusion.target
     if len({part.function for part in parts}) > 1:
         return []
@@ -229,7 +231,7 @@ def _with_tail(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> list[_PartOfLo
         return []
     (main, tail), spm_bytes = parts, int(target.rates.spm_bytes * SPM_SHARE)
     apart = main.blockings[0].cycles + tail.blockings[0].cycles
-    ways = [way for way in shared_blockings(main.part, main.work, target.rates, spm_bytes, tail.part) if way.cycles < ABOUT * apart]
+    ways = [way for way in shared_blockings(main.part, main.work, target.rates, spm_bytes, tail.part) if way.cycles < NEAR * apart]
     if target.is_searched:
         ways += shared_blockings(main.part, main.work, target.rates, target.rates.spm_bytes, tail.part, is_searched=True)
     return [replace(main, blockings=ways, tail=tail.part)] if ways else []

@@ -5,12 +5,14 @@
 
 Candidates come with the fewest estimated cycles first. Estimates of bytes are made before a kernel is emitted; `measure` lowers a
 candidate's kernel in memory and says what its buffers take. Where that is more than estimated, further candidates of the family are
-held to estimates as much larger: one that would not fit then is not lowered. If none of the first few can be taken, the one that is
-estimated to take the fewest bytes is asked: it is slow, but what is no candidate at all is slower.
+held to estimates as much larger: one that would not fit then is not lowered. Of each family a few are lowered at most; if none of
+those can be taken, the one of all others that is estimated to take the fewest bytes is asked: it is slow, but what is no candidate
+at all is slower.
 
 `search` has what is done instead where the fastest is wanted, whatever it takes to find it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
@@ -19,7 +21,7 @@ from hlo2tx8.notes import Decision, Name, What
 
 Choice = TypeVar("Choice")
 MOST_TRIALS = 8
-"""Candidates of a kernel that are lowered at most."""
+"""Candidates of a family that are lowered at most: what keeps them from being taken need not keep those of others."""
 MUCH_SLOWER = 2.0
 """A plan that is estimated to take so many times as long as one that was rejected is not taken without a word."""
 
@@ -104,18 +106,18 @@ Measure: TypeAlias = Callable[[Candidate[Choice]], Feasibility]
 
 
 def plan(candidates: Iterable[Candidate[Choice]], spm_bytes: int, measure: Measure[Choice]) -> Schedule[Choice]:
-    """The first of the candidates whose buffers fit into as many bytes; few of them are asked for more than that, and then the
-    smallest."""
+    """The first of the candidates whose buffers fit into as many bytes; few of a family are asked for more than that, and behind
+    all the smallest of those that were not."""
     rejected: list[Rejected] = []
-    factors, trials = dict[str, float](), 0
-    left = iter(candidates)
-    while (candidate := next(left, None)) is not None:
+    factors, trials = dict[str, float](), Counter[str]()
+    for candidate in _few_of_families(candidates, trials):
         factor = factors.get(candidate.family, 1.0)
         expected = int(candidate.estimate.spm_bytes * factor)
         if trials and expected > spm_bytes:
             rejected.append(_too_large(candidate, expected, spm_bytes, "would take about"))
             continue
-        found, trials = measure(candidate), trials + 1
+        found = measure(candidate)
+        trials[candidate.family] += 1
         if not found.why and found.spm_bytes <= spm_bytes:
             return Schedule(candidate, tuple(rejected), found.cycles)
         if found.why:
@@ -123,9 +125,18 @@ def plan(candidates: Iterable[Candidate[Choice]], spm_bytes: int, measure: Measu
         else:
             factors[candidate.family] = max(factor, found.spm_bytes / max(1, candidate.estimate.spm_bytes))
             rejected.append(_too_large(candidate, found.spm_bytes, spm_bytes, "take"))
-        if trials == MOST_TRIALS:
-            left = iter(sorted(left, key=lambda other: other.estimate.spm_bytes)[:1])
     return Schedule(None, tuple(rejected))
+
+
+def _few_of_families(candidates: Iterable[Candidate[Choice]], trials: Counter[str]) -> Iterator[Candidate[Choice]]:
+    """The candidates of families of which few have been tried so far, and behind them the smallest of the others."""
+    others: list[Candidate[Choice]] = []
+    for candidate in candidates:
+        if trials[candidate.family] < MOST_TRIALS:
+            yield candidate
+        else:
+            others.append(candidate)
+    yield from sorted(others, key=lambda other: other.estimate.spm_bytes)[:1]
 
 
 def _too_large(candidate: Candidate[Choice], num_bytes: int, spm_bytes: int, verb: str) -> Rejected:

@@ -123,14 +123,14 @@ def _rows(branch: scf.IfOp, counter: Expr, index: TileIndex) -> _Rows | None:
 
 
 def _moved(op: Rdma, rows: _Rows, counter: Expr, turns: int, index: TileIndex) -> int | None:
-    """How many bytes a load of rows that are not there is moved back: to those of the step before, or of another mesh row if all
-    steps have the same. 0 if it is none of rows; None if that is not known."""
+    """How many bytes a load of rows that are not there is moved back: to those of the step before, or, if a tile has rows in all
+    steps or in none, to those that another mesh row has in this one. 0 if it is none of rows; None if that is not known."""
     offset = op.field("offset")
     terms = index.terms(offset)
     if terms is None:
         return None
     each = terms.get(rows.along, 0)
-    if each and turns > 1 and terms.get(counter, 0) != each * rows.distance:
+    if each and turns > 1 and rows.distance and terms.get(counter, 0) != each * rows.distance:
         return None
     return each * (rows.distance or rows.number)
 

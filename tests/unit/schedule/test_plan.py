@@ -65,6 +65,14 @@ def test_after_a_few_the_smallest_is_measured():
     assert schedule.taken is not None and schedule.taken.choice == wanted
 
 
+def test_another_family_has_trials_of_its_own():
+    """What all of the best family are refused for leaves those of others, also where that is not room."""
+    found = [Candidate(f"plan {i}", Estimate(i, 10), i, "joined" if i < MOST_TRIALS else "") for i in range(2 * MOST_TRIALS)]
+    found[-1:] = [Candidate("the smallest", Estimate(1e6, 1), -1)]
+    schedule = plan(found, 64, lambda c: Feasibility(0, "no order" if c.family else ""))
+    assert schedule.taken is not None and schedule.taken.choice == MOST_TRIALS
+
+
 def test_a_much_slower_plan_says_so():
     slow = plan(candidates((10, 100), (25, 10)), 64, lambda c: Feasibility(c.estimate.spm_bytes))
     assert slow.warning("k") == (
