@@ -17,7 +17,7 @@ NEAR = 1.5
 MARGIN = 0.75
 """Of what a candidate is expected to take beside others of its family that were timed, that it may take."""
 MOST_TIMED = 3
-"""So many candidates, and one of another family, whose estimates are less than so many times a rough one are timed beside it."""
+"""Candidates that are timed beside a rough one and the best of each other family, at most."""
 Judge: TypeAlias = Callable[[ModuleOp], Feasibility]
 """Lowers a kernel in memory; where it is the one that lowers kernels for good, it may lower the given one itself."""
 
@@ -68,14 +68,8 @@ class FirstThatFits:
             first = found.taken
             if first is not None and first.is_rough and self.time is not None:
                 near = [c for c in left if c.estimate.cycles < NEAR * first.estimate.cycles]
-                others = [c for c in _beside(first, near, self.most_timed) if c is not first]
-                timed = [(first, _timed(self.time, lambda _: kernel[0], first))]
-                hopeless: list[Candidate[Choice]] = []
-                for candidate in others:
-                    if _is_hopeless(candidate, timed):
-                        hopeless.append(candidate)
-                    else:
-                        timed.append((candidate, _timed(self.time, emit, candidate)))
+                known = _timed(self.time, lambda _: kernel[0], first)
+                timed, hopeless = _beside((first, known), near, self.most_timed, partial(_timed, self.time, emit))
                 compared = fastest_of(timed, hopeless, spm_bytes)
                 if compared.taken is not None:
                     found = Schedule(compared.taken, (*found.rejected, *compared.rejected), compared.cycles)
@@ -102,19 +96,40 @@ class FirstThatFits:
         return None if kernel is None else (Schedule(again.taken, rejected, found.cycles), kernel)
 
 
-def _beside(first: Candidate[Choice], near: Iterable[Candidate[Choice]], most: int) -> Iterable[Candidate[Choice]]:
-    """What is timed: the first, the best estimate of each other family, and the best of all."""
-    by_cycles = sorted(near, key=lambda candidate: candidate.estimate.cycles)
-    of_families = {candidate.family: candidate for candidate in reversed(by_cycles) if candidate.family != first.family}
-    return {candidate.name: candidate for candidate in (first, *of_families.values(), *by_cycles[:most])}.values()
+def _beside(
+    first: tuple[Candidate[Choice], Feasibility],
+    near: Iterable[Candidate[Choice]],
+    most: int,
+    time: Callable[[Candidate[Choice]], Feasibility],
+) -> tuple[list[tuple[Candidate[Choice], Feasibility]], list[Candidate[Choice]]]:
+    """What is timed, and what is hopeless: the first; the best estimate of each other family; then as many as `most` that are
+    expected to take least."""
+    timed, family = [first], first[0].family
+    by_name = {candidate.name: candidate for candidate in near if candidate.name != first[0].name}
+    left = sorted(by_name.values(), key=lambda candidate: candidate.estimate.cycles)
+    of_families = {candidate.family: candidate for candidate in reversed(left) if candidate.family != family}
+    for candidate in of_families.values():
+        timed.append((candidate, time(candidate)))
+        left.remove(candidate)
+    for _ in range(most):
+        candidate = min(left, key=lambda candidate: _expected(candidate, timed), default=None)
+        if candidate is None or _is_hopeless(candidate, timed):
+            break
+        timed.append((candidate, time(candidate)))
+        left.remove(candidate)
+    return timed, left
+
+
+def _expected(candidate: Candidate[Choice], timed: Iterable[tuple[Candidate[Choice], Feasibility]]) -> float:
+    """Cycles of a candidate if its estimate is as much too low as that of its family that is so least."""
+    of_family = [(its.cycles, known.estimate.cycles) for known, its in timed if known.family == candidate.family and its.cycles]
+    return candidate.estimate.cycles * min((cycles / max(own, 1.0) for cycles, own in of_family), default=1.0)
 
 
 def _is_hopeless(candidate: Candidate[Choice], timed: Iterable[tuple[Candidate[Choice], Feasibility]]) -> bool:
-    """Would it be slower than the best that was timed even if its estimate is as much too high as the worst of its family,
-    and some more?"""
-    found = [(known.family, its.cycles, known.estimate.cycles) for known, its in timed if its.cycles and not its.why]
-    ratio = min((cycles / max(estimate, 1.0) for family, cycles, estimate in found if family == candidate.family), default=0.0)
-    return bool(found) and MARGIN * ratio * candidate.estimate.cycles > min(cycles for _, cycles, _ in found)
+    """Would it be slower than the best that was timed even if it takes some less than expected?"""
+    found = [its.cycles for _, its in timed if its.cycles and not its.why]
+    return bool(found) and MARGIN * _expected(candidate, timed) > min(found)
 
 
 def _timed(time: Judge, emit: Callable[[Choice], ModuleOp], candidate: Candidate[Choice]) -> Feasibility:

@@ -14,7 +14,8 @@ result is computed on the block of the result, before it is stored. Several dots
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from heapq import nsmallest
+from itertools import chain, islice, product
 from math import ceil, gcd, prod
 
 from xdsl.dialects.builtin import ModuleOp
@@ -54,6 +55,7 @@ from hlo2tx8.schedule.contraction_split import (
     ContractionWork,
     blockings,
     is_even,
+    num_tiles,
     parts_of,
     sides_that_stay,
     split_part,
@@ -79,6 +81,8 @@ LEAST_PARTS = 8
 """In which an epilogue goes over a result, as far as it is estimated; two of what is read or written are kept at once."""
 MOST_SHARED = 4
 """Products of different rows, whose columns are made of the same bytes, that tiles share what they read for."""
+MOST_AT_ONCE = 3
+"""Ways to make two parts at the same time that are worth lowering."""
 MOST_ALIVE = 4
 """Vectors of an epilogue that are alive at once, as far as it is estimated."""
 
@@ -159,7 +163,9 @@ class GemmEmitter:
             ways = [own for own in (parts, others, _with_tail(match, parts), _with_tail(match, others)) if own]
             best = min(ways, key=lambda way: sum(own.blockings[0].cycles for own in way))
             found = {id(way): _candidates(match, way, is_rough=bool(others)) for way in ways}
-            yield chain(islice(found[id(best)], 1), *(found[id(way)] for way in sorted(ways, key=lambda way: way[0].tail is None)))
+            at_once = chain(_at_once(match, parts), _at_once(match, others))
+            ordered = sorted(ways, key=lambda way: way[0].tail is None)
+            yield chain(islice(found[id(best)], 1), at_once, *(found[id(way)] for way in ordered))
         plain = {f: plain_loop(f, next(iter(loop.rows)), match.accesses) if loop.lines else loop for f, loop in match.loops.items()}
         if any(loop.lines for loop in match.loops.values()) and match.fusion.target.residence is None:
             yield _candidates(match, _parts(match, plain))
@@ -237,6 +243,25 @@ def _with_tail(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> list[_PartOfLo
     return [replace(main, blockings=ways, tail=tail.part)] if ways else []
 
 
+def _at_once(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> Iterator[Candidate[Match]]:
+    """The best ways in which some tiles make whole blocks of columns, and others what is left at the same time."""
+    if len(parts) != 2 or match.fusion.target.residence is not None:
+        return
+    rates = match.fusion.target.rates
+    ways = [[way for way in own.blockings if not (way.is_shared or way.stays)] for own in parts]
+    tiles = [[num_tiles(own.part, way, own.work, rates) for way in each] for own, each in zip(parts, ways, strict=True)]
+    numbers = product(*(range(len(each)) for each in ways))
+    found = [(ways[0][i], ways[1][k]) for i, k in numbers if tiles[0][i] + tiles[1][k] <= rates.tiles]
+    best = {(main.box, tail.box): (main, tail) for main, tail in sorted(found, key=_cycles_at_once, reverse=True)}
+    for main, tail in nsmallest(MOST_AT_ONCE, best.values(), key=_cycles_at_once):
+        yield _candidate(match, parts, [main, replace(tail, is_from_last=True)], is_rough=True)
+
+
+def _cycles_at_once(ways: Sequence[Blocking]) -> float:
+    """Cycles of parts that are made at the same time."""
+    return max(*(way.cycles for way in ways), sum(way.streamed for way in ways))
+
+
 def _is_shareable(loop: DotLoop, partitioned: PartitionedComputation, target: Target) -> bool:
     """May tiles share what the loop's dots read, which have the same rows?"""
     is_parted = max(map(num_parts, loop.rows)) > 1
@@ -266,11 +291,13 @@ def _candidate(match: GemmMatch, parts: Sequence[_PartOfLoop], chosen: Sequence[
     is_plain = any(match.loops[own.function].lines and not own.loop.lines for own in parts)
     more = " with the tail" * any(own.tail for own in parts) + ", element by element" * is_plain
     name = " and ".join(map(str, chosen)) + more
-    estimate = Estimate(sum(way.cycles for way in chosen), max(way.spm_bytes for way in chosen))
+    is_at_once = any(way.is_from_last for way in chosen)
+    cycles = _cycles_at_once(chosen) if is_at_once else sum(way.cycles for way in chosen)
+    estimate = Estimate(cycles, max(way.spm_bytes for way in chosen))
     is_rough |= any(way.stays for way in chosen)
     is_rough |= any(way.is_shared for way in chosen) and (len(parts) > 1 or any(own.tail for own in parts))
     is_rough |= any(_is_uneven(own, way, match.fusion.target) for own, way in zip(parts, chosen, strict=True))
-    family = more or " and".join([""] * len(parts))
+    family = more or (" at once" if is_at_once else " and".join([""] * len(parts)))
     return Candidate(name, estimate, replace(match, chosen=tuple(zip(parts, chosen, strict=True))), family, is_rough)
 
 

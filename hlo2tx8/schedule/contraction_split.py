@@ -203,7 +203,8 @@ class Blocking:
     that is estimated to cost: cycles, and bytes of a tile's buffers. `is_shared`: tiles share what they load, see mesh_split;
     `is_by_columns`: then the steps of some columns come one after the other, not those of some rows; `is_in_runs`: all rows of a
     tile follow each other, and all columns; `pace` of steps whose panels tiles share; `stays`: some of what is loaded does, from
-    one turn of a loop around to the next."""
+    one turn of a loop around to the next; `is_from_last`: the last tiles have the first steps, so that another part's may be done
+    by the first tiles at the same time; `streamed`: cycles of DDR, of steps for which tiles share nothing."""
 
     box: tuple[int, ...]
     depth: int
@@ -214,10 +215,12 @@ class Blocking:
     is_in_runs: bool = False
     pace: "Pace | None" = None
     stays: bool = False
+    is_from_last: bool = False
+    streamed: float = 0.0
 
     def __str__(self) -> str:
         shared = (" on the mesh" + ", by columns" * self.is_by_columns) if self.is_shared else " that stay" * self.stays
-        return f"blocks of {list(self.box)}, {self.depth} deep{shared}"
+        return f"blocks of {list(self.box)}, {self.depth} deep{shared}" + " from the last tile on" * self.is_from_last
 
 
 @dataclass(frozen=True)
@@ -316,9 +319,10 @@ def blockings(part: ContractionPart, work: ContractionWork, rates: Rates, spm_by
     fitting = [(box, depth) for box in boxes for depth in _depths(part, box, work, spm_bytes, rates)]
     if not fitting and not work.lines:
         fitting = [(boxes[0], LEAST_DEPTH)]
-    found = [
-        Blocking(box, depth, _cycles(part, box, depth, work, rates), _buffers(part, box, depth, work)) for box, depth in fitting
-    ]
+    found: list[Blocking] = []
+    for box, depth in fitting:
+        cycles, streamed = _cycles(part, box, depth, work, rates)
+        found.append(Blocking(box, depth, cycles, _buffers(part, box, depth, work), streamed=streamed))
     return _best_first(part, found, work, rates)
 
 
@@ -331,13 +335,24 @@ def split_part(
     """
     box, depth = blocking.box, blocking.depth
     kept = [line.row for line in work.lines] if work.is_backward else _planes(part) if work.lines else []
-    num_chunks = _num_chunks(part, box)
-    num_steps = -(-num_chunks // rates.tiles)
-    all_on_one = _cycles(part, box, depth, work, replace(rates, tiles=1))
-    if num_steps < num_chunks and all_on_one * (num_chunks - 1) <= work.meeting * num_chunks:
-        num_steps = num_chunks  # the first tile has made the steps of the others before they have all met
-    split, lane_of = _split(part, box, to_output, rates.tiles, num_steps, kept)
+    num_steps = _num_steps(part, blocking, work, rates)
+    tile = rates.tiles - 1 - Dim(0) if blocking.is_from_last else Dim(0)
+    split, lane_of = _split(part, box, to_output, tile, rates.tiles, num_steps, kept)
     return ContractionStep(split, min(depth, work.depth), lane_of)
+
+
+def _num_steps(part: ContractionPart, blocking: Blocking, work: ContractionWork, rates: Rates) -> int:
+    """Steps of a tile that has most of them."""
+    of_all = num_boxes(part, blocking.box)
+    all_on_one, _ = _cycles(part, blocking.box, blocking.depth, work, replace(rates, tiles=1))
+    if all_on_one * (of_all - 1) <= work.meeting * of_all:
+        return of_all  # the first tile has made the steps of the others before they have all met
+    return -(-of_all // rates.tiles)
+
+
+def num_tiles(part: ContractionPart, blocking: Blocking, work: ContractionWork, rates: Rates) -> int:
+    """How many tiles have steps, if tiles share nothing."""
+    return -(-num_boxes(part, blocking.box) // _num_steps(part, blocking, work, rates))
 
 
 def _best_first(part: ContractionPart, found: Sequence[Blocking], work: ContractionWork, rates: Rates) -> list[Blocking]:
@@ -357,7 +372,7 @@ def _best_first(part: ContractionPart, found: Sequence[Blocking], work: Contract
     if work.lines or not found:
         return by_cycles
     good = [blocking for blocking in found if blocking.cycles <= ABOUT * by_cycles[0].cycles]
-    best = min(good, key=lambda blocking: (-min(_num_chunks(part, blocking.box), rates.tiles), blocking.cycles))
+    best = min(good, key=lambda blocking: (-min(num_boxes(part, blocking.box), rates.tiles), blocking.cycles))
     return [best, *(blocking for blocking in by_cycles if blocking is not best)]
 
 
@@ -385,7 +400,7 @@ def sides_that_stay(
     part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates
 ) -> tuple[bool, bool]:
     """Do rows, and columns, stay from one turn of a loop around to the next? A tile has them all at once then, in one step."""
-    if not any(work.may_stay) or depth < work.depth or _num_chunks(part, box) > rates.tiles:
+    if not any(work.may_stay) or depth < work.depth or num_boxes(part, box) > rates.tiles:
         return False, False
     kept = sum(own * depth for own, may in zip(buffered(part, box, work), work.may_stay, strict=True) if may)
     return work.may_stay if kept * (1 + work.split_buffers) <= work.stay_bytes else (False, False)
@@ -404,7 +419,7 @@ def is_even(part: ContractionPart, box: Sequence[int]) -> bool:
     return all(size % step == 0 for size, step in zip(inner_shape(part)[0], box, strict=True))
 
 
-def _num_chunks(part: ContractionPart, box: Sequence[int]) -> int:
+def num_boxes(part: ContractionPart, box: Sequence[int]) -> int:
     """Steps of all tiles."""
     return prod(part.cut(box).counts)
 
@@ -621,10 +636,10 @@ def rows_with_gaps(part: ContractionPart, box: Sequence[int], work: ContractionW
     return found
 
 
-def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:
-    """Estimated cycles: the busiest of DDR, a tile's transfers and its engine; then what nothing overlaps."""
+def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> tuple[float, float]:
+    """Estimated cycles: the busiest of DDR, a tile's transfers and its engine; then what nothing overlaps. And DDR's alone."""
     rows, columns = sides_of(part, box)
-    chunks = _num_chunks(part, box)
+    chunks = num_boxes(part, box)
     steps, active = -(-chunks // rates.tiles), min(chunks, rates.tiles)
     loads = sum(count * size for count, size in zip(loaded(part, box, work), work.in_memory, strict=True))
     taps = prod(line.taps for line in work.lines)
@@ -669,17 +684,24 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     last += before / work.turns_around
     streamed = max((chunks * own + alike) / rates.ddr, start + (chunks * own - ahead) / rates.ddr if alike else 0.0)
     streamed += steps * rates.transfer_start  # tiles that are in step all start a transfer at the same time
-    return max(busy, streamed + last, steps * own / rates.transfer + last)
+    return max(busy, streamed + last, steps * own / rates.transfer + last), streamed
 
 
 def _split(
-    part: ContractionPart, box: Sequence[int], to_output: Sequence[Expr], tiles: int, num_steps: int, kept: Sequence[int]
+    part: ContractionPart,
+    box: Sequence[int],
+    to_output: Sequence[Expr],
+    tile: Expr,
+    tiles: int,
+    num_steps: int,
+    kept: Sequence[int],
 ) -> tuple[WorkSplit, dict[int, int]]:
-    """The work split in so many steps of a tile, and the lane of each dimension that has one; those `kept` have one anyway."""
+    """The work split in so many steps of a tile, the first of which those of `tile` 0 are, and the lane of each dimension that has
+    one; those `kept` have one anyway."""
     shape, roles = inner_shape(part)
     counts = [-(-size // step) for size, step in zip(shape, box, strict=True)]
     num_chunks = prod(counts)
-    chunk: Expr = Dim(0) * num_steps + Sym(0)
+    chunk: Expr = tile * num_steps + Sym(0)
     cut = [dim for dim, count in enumerate(counts) if count > 1]
     ragged = [dim for dim in cut if counts[dim] * box[dim] != shape[dim]]
     is_over = num_steps * tiles != num_chunks

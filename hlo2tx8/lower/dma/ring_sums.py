@@ -273,7 +273,8 @@ class _Ring:
         elements: Size = step(gemm.field("rows"), gemm.field("columns"))
         if turn is not None:
             branch(step, turn, "slt", 1)
-            _mark(step.insert(probe(self.probed, step.at(mine, step.subtract(step(elements, fmt.bytes), TOKEN_BYTES)))))
+            last = step.at(mine, step.subtract(step(elements, fmt.bytes), TOKEN_BYTES))
+            _mark(step.insert(probe(self.probed, last, TOKEN_BYTES)))
             leave(step, inside)
             branch(step, turn, "sgt", 0)
         begin = step(step.subtract(self.own - 1 if turn is None else turn, 1), self.part)

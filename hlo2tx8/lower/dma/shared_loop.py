@@ -298,15 +298,17 @@ class SharedLoop:
                 for load, mapping in self.loads_of(step, panel, side):
                     mapping |= {load.alloc.result: slot} | {own.result: parts[key_of(load, own)] for own in load.moved}
                     mapping |= {own.result: room for own, room in zip(temporaries_of(load), self.temporaries, strict=False)}
+                    element = load.split[-1].fmt.bytes
                     if load not in self.split_halves:
                         self.clone(step, list(load.split), mapping)
-                        step.insert(probe(self.probed, mapping[buffers_of(load.split[-1], is_write=True)[0]]))
+                        step.insert(probe(self.probed, mapping[buffers_of(load.split[-1], is_write=True)[0]], element))
                         continue
                     half, own = self.sender(side).half, self.split_halves[load]
                     assert half is not None
                     self.clone_sizes(step, load, mapping)
                     with self.if_something(step, load, half, mapping):
-                        step.insert(probe(self.probed, own.made(step, half, mapping, [alloc.result for alloc in load.moved])))
+                        made = own.made(step, half, mapping, [alloc.result for alloc in load.moved])
+                        step.insert(probe(self.probed, made, element))
 
     def places(self, step: StepBuilder, panel: SSAValue, side: PanelSide) -> tuple[SSAValue, dict[PartKey, SSAValue]]:
         """Where a panel is loaded, and where its parts lie if it is split."""
@@ -441,11 +443,11 @@ class SharedLoop:
         leave(step, outer)
 
 
-def probe(dst: SSAValue, src: SSAValue) -> TdmaGatherScatter:
-    """A read of a few bytes, which begins when they have been written."""
+def probe(dst: SSAValue, src: SSAValue, num_bytes: int) -> TdmaGatherScatter:
+    """A read of a few bytes, which begins when they have been written: no more than there are."""
     once = dict.fromkeys(("rn1", "rn2", "rn3", "wn1", "wn2", "wn3"), 1)
     at = dict.fromkeys(("rs1", "rs2", "rs3", "ws1", "ws2", "ws3"), 0)
-    return TdmaGatherScatter.make(fmt=Format.INT8, dst=dst, src=src, run_bytes=TOKEN_BYTES, **once, **at)
+    return TdmaGatherScatter.make(fmt=Format.INT8, dst=dst, src=src, run_bytes=num_bytes, **once, **at)
 
 
 def _mask(*engines: Engine) -> int:
