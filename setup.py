@@ -30,6 +30,8 @@ WHAT_TO_DO = (
 GENERATORS = ("hlo2tx8.device.native.generate", "hlo2tx8.pjrt.header", "hlo2tx8.vendor.native.generate")
 # Value-safe options only: no fused multiply-add, no fast-math; traps and errno are not observed, integers wrap.
 OPTIONS = (NATIVE / "options.txt").read_text().split()
+# Calls from one file to another are inlined too: a record takes a dozen of them. Not every compiler and its linker can do so.
+WHOLE = ["-flto=auto"]
 X86_LEVELS = {
     "v2": ["-march=x86-64-v2", "-DTX8_LEVEL=2"],
     "v3": ["-march=x86-64-v3", "-DTX8_LEVEL=3"],
@@ -70,7 +72,25 @@ class BuildCore(build_ext):
                 beside = Path(self.get_ext_fullpath(extension.name)).parent
                 beside.mkdir(parents=True, exist_ok=True)
                 copyfile(folder / "tx8.h", beside / "tx8.h")
+        if self._optimises_whole():
+            for extension in self.extensions:
+                if extension.name.startswith("hlo2tx8.device"):
+                    extension.extra_compile_args += WHOLE
+                    extension.extra_link_args += extension.extra_compile_args
         super().build_extensions()
+
+    def _optimises_whole(self) -> bool:
+        """Does the compiler take WHOLE, and the linker what comes of it? Tried on a function."""
+        folder = Path(self.build_temp).absolute() / "whole"
+        source = folder / "whole.c"
+        folder.mkdir(parents=True, exist_ok=True)
+        source.write_text("int whole(void) { return 1; }\n")
+        try:
+            objects = self.compiler.compile([str(source)], output_dir=str(folder), extra_postargs=WHOLE)
+            self.compiler.link_shared_object(objects, str(folder / "whole.so"), extra_postargs=WHOLE)
+        except (CompileError, ExecError, LinkError):
+            return False
+        return True
 
     def copy_extensions_to_source(self) -> None:
         super().copy_extensions_to_source()

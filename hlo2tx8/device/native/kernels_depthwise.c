@@ -39,7 +39,7 @@ static APART void join_block(struct point_sums *p, int is_double, int is_full, i
     }
 }
 
-static void add_tap(struct point_sums *p, int fmt, i64 tap, i64 taps, i64 n) {
+static APART void add_tap(struct point_sums *p, int fmt, i64 tap, i64 taps, i64 n) {
     const i64 at = tap % NE_BLOCK, is_last = at == NE_BLOCK - 1 || tap == taps - 1;
     const int is_double = fmt == FORMAT_FP16;
     if (fmt == FORMAT_INT8) {

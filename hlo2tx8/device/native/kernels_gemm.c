@@ -176,21 +176,21 @@ static APART void add_narrow_placed_tiles(const struct strip *strip, const float
     add_narrow_strip(strip, a, b, k, IS_PLACED(strip));
 }
 
-static void sum_floats(const struct strip *strip, const void *left, const void *right, i64 k) {
+static APART void sum_floats(const struct strip *strip, const void *left, const void *right, i64 k) {
     if (!NAMES_ROUNDING) round_toward_zero();
     if (strip->columns == LANES) add_narrow_tiles(strip, left, right, k);
     else add_tiles(strip, left, right, k);
     if (!NAMES_ROUNDING) round_to_nearest();
 }
 
-static void sum_placed_floats(const struct strip *strip, const void *left, const void *right, i64 k) {
+static APART void sum_placed_floats(const struct strip *strip, const void *left, const void *right, i64 k) {
     if (!NAMES_ROUNDING) round_toward_zero();
     if (strip->columns == LANES) add_narrow_placed_tiles(strip, left, right, k);
     else add_placed_tiles(strip, left, right, k);
     if (!NAMES_ROUNDING) round_to_nearest();
 }
 
-static void sum_packing_floats(const struct strip *strip, const void *left, const void *right, i64 k, void *packed, const void *ahead) {
+static APART void sum_packing_floats(const struct strip *strip, const void *left, const void *right, i64 k, void *packed, const void *ahead) {
     struct strip rest = *strip;
     const float *a = left;
     if (!NAMES_ROUNDING) round_toward_zero();

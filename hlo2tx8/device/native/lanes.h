@@ -14,7 +14,8 @@
 #else
 #define LANES 8
 #endif
-/* Functions that change the mode call what computes in it, so that the compiler moves no arithmetic across the change. */
+/* Functions that change the mode call what computes in it, so that the compiler moves no arithmetic across the change, and are apart themselves
+ * from what computes in the other one. */
 #define APART __attribute__((noinline))
 
 /* Only the mode of vector arithmetic, where it is apart: that is ten times quicker. */
