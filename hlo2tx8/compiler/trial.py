@@ -47,7 +47,7 @@ class KernelTrial:
     `watch` hears of each pass, with the share of all `stages` done, and ends the compilation by what it raises; kernels are emitted
     in stage `emission`, of which `share` is done. `lowered` are the kernels at PROGRAM, each with what it was at LOOPS; `seconds`
     what each pass took for them. `show` is shown those that are lowered for good at each level above PROGRAM. `tried` are those of
-    the kernel that is emitted now that were lowered to be timed, by its name and what they were: one of them may be taken.
+    the kernel that is emitted now that were lowered to be timed, by its name, what stays, and what they were: one may be taken.
     `encoded` are the records of those of both that were timed.
     """
 
@@ -73,7 +73,7 @@ class KernelTrial:
         key = self._key(kernel)
         if not self.is_for_good:
             return KNOWN.get(("buffers", key), lambda: self._judged(cloned(kernel)))
-        tried = self.tried.get((kernel.sym_name, key))
+        tried = self.tried.get((kernel.sym_name, kernel.attributes.get(STAYS), key))
         records = {module: self.encoded.pop(module, None) for module in self.tried.values()}
         self.tried.clear()
         if tried is not None:
@@ -113,7 +113,7 @@ class KernelTrial:
         """The same, with its modelled cycles if its buffers fit, and `meeting` if several tiles have work. Raises what its
         passes do. The kernel, which may have been lowered for good, stays as it is."""
         key = self.lowered.get(kernel) or self._key(kernel)
-        return KNOWN.get((meeting, key), partial(self._timed, kernel, meeting, key))
+        return KNOWN.get((meeting, kernel.attributes.get(STAYS), key), partial(self._timed, kernel, meeting, key))
 
     def _timed(self, kernel: ModuleOp, meeting: int, key: Hashable) -> Feasibility:
         module = kernel if kernel in self.lowered else cloned(kernel)
@@ -123,7 +123,7 @@ class KernelTrial:
         except EngineOrderError as error:
             return Feasibility(0, error.message)
         if module is not kernel and self.is_for_good and self.show is None:
-            self.tried[kernel.sym_name, key] = module
+            self.tried[kernel.sym_name, kernel.attributes.get(STAYS), key] = module
         spm_bytes = self._spm_bytes(module)
         if spm_bytes > self.chip.spm_limit - self.chip.spm_allocation_start:
             return Feasibility(spm_bytes)
@@ -135,11 +135,13 @@ class KernelTrial:
         program, is_alone = link_alone(encoded, chip)
         report = model(program, chip)
         cycles, stays = report.cycles, module.attributes.get(STAYS)
-        if isinstance(stays, DenseArrayBase):  # one of so many turns loads it
+        besides = (0 if is_alone else meeting) - report.overhead["launch"]
+        if isinstance(stays, DenseArrayBase):  # one of so many turns loads it; a kernel of which nothing stays is lowered the same
+            KNOWN.get((meeting, None, key), partial(Feasibility, spm_bytes, "", cycles + besides))
             turns, *numbers = stays.get_values()
             others = model(link_alone(encoded, chip, numbers)[0], chip).cycles
             cycles = others + (cycles - others) / turns
-        return Feasibility(spm_bytes, "", cycles - report.overhead["launch"] + (0 if is_alone else meeting))
+        return Feasibility(spm_bytes, "", cycles + besides)
 
     def _spm_bytes(self, module: ModuleOp) -> int:
         functions = (op for op in module.body.block.ops if isinstance(op, FuncOp))
@@ -163,8 +165,9 @@ class KernelTrial:
                 self.seconds[step.name] = self.seconds.get(step.name, 0.0) + time.perf_counter() - started
 
     def _key(self, kernel: ModuleOp) -> Hashable:
-        """Equal for kernels of which nothing differs but names, lowered by the same passes for the same chip."""
-        return HashedOnce((fingerprint(kernel), kernel.attributes.get(STAYS), self._lowering(kernel)))
+        """Equal for kernels of which nothing differs but names, and what stays of them from launch to launch, lowered by the same
+        passes for the same chip."""
+        return HashedOnce((fingerprint(kernel), self._lowering(kernel)))
 
     def _steps(self, module: ModuleOp) -> tuple[ModulePass, ...]:
         """The passes that lower a kernel."""
