@@ -60,6 +60,8 @@ def is_exact(op: Operation) -> bool:
 
 def only_adds(body: Block) -> bool:
     """True if the combiner of a reduce is the sum of its two arguments."""
-    first = body.first_op
-    names = [inner.name for inner in body.ops]
-    return names == ["stablehlo.add", "stablehlo.return"] and first is not None and set(first.operands) == set(body.args)
+    first, last = body.first_op, body.last_op
+    if first is None or last is None or last is not first.next_op:
+        return False
+    is_sum = (first.name, last.name) == ("stablehlo.add", "stablehlo.return")
+    return is_sum and set(first.operands) == set(body.args)

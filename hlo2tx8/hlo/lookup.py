@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import count
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 from xdsl.dialects.builtin import NoneAttr, TensorType
@@ -12,10 +14,11 @@ from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.dialects.xla import ElementwiseOp
 from hlo2tx8.errors import CompileError, LevelError
 from hlo2tx8.hlo.ops import SPECS
-from hlo2tx8.hlo.spec import Maps, OpSpec, TensorLike
+from hlo2tx8.hlo.spec import Kind, Maps, OpSpec, TensorLike
 from hlo2tx8.hlo.types import numpy_dtype
 
 Found = TypeVar("Found")
+_TYPE = attrgetter("_type")
 MOST = 1 << 14
 """Kinds of ops of which something is kept."""
 
@@ -26,6 +29,7 @@ def all_specs() -> tuple[OpSpec, ...]:
 
 
 _BY_NAME: Mapping[str, OpSpec] = {spec.name: spec for spec in SPECS}
+KINDS: Mapping[str, Kind] = {spec.name: spec.kind for spec in SPECS}
 
 
 @cache
@@ -53,6 +57,11 @@ def spec_of(op: Operation | str) -> OpSpec:
     return spec
 
 
+def names_of(*kinds: Kind) -> frozenset[str]:
+    """The names of all ops of these kinds."""
+    return frozenset(name for name, kind in KINDS.items() if kind in kinds)
+
+
 def spec_of_scalar(op: Operation) -> OpSpec:
     """The spec with the meaning of an arith, math or `xla.elementwise` op on scalars or vectors."""
     if isinstance(op, ElementwiseOp):
@@ -77,9 +86,9 @@ def tensor_like(type_: Attribute) -> TensorLike:
 
 def kept(op: Operation, what: str, find: Callable[[Operation], Found]) -> Found:
     """`what` of an op is found of its types and attributes alone: it is kept with it, until one of them is another."""
-    types = [value._type for value in (*op.results, *op._operands)]  # pyright: ignore[reportPrivateUsage] - as above - asked very often
-    asked = (*types, *op.properties.items(), *op.attributes.items())
-    held = vars(op)
+    properties, attributes, held = op.properties, op.attributes, vars(op)
+    types = (*map(_TYPE, op.results), *map(_TYPE, op._operands))  # pyright: ignore[reportPrivateUsage] - asked very often
+    asked = (*types, *properties, *properties.values(), *attributes, *attributes.values())
     known = held.get(what)
     if known is None or known[0] != asked:
         held[what] = known = asked, find(op)
@@ -130,7 +139,7 @@ def known_alike(op: Operation, what: str, find: Callable[[Operation], Found]) ->
     ops, of which layers of a model have many. Constants, whose attributes may be large, are none of them."""
     if not op._operands:  # pyright: ignore[reportPrivateUsage] - of each op, without a view
         return find(op)
-    types = [value._type for value in (*op.results, *op._operands)]  # pyright: ignore[reportPrivateUsage] - as above
+    types = [_number_of(value._type) for value in (*op.results, *op._operands)]  # pyright: ignore[reportPrivateUsage] - as above
     attributes = [item for item in op.attributes.items() if item[0] != "loc"]
     key = (what, op.name, len(op.results), *types, *op.properties.items(), *attributes)
     found = _ALIKE.get(key)
@@ -142,6 +151,19 @@ def known_alike(op: Operation, what: str, find: Callable[[Operation], Found]) ->
 
 
 _ALIKE: dict[tuple[object, ...], Any] = {}
+_NUMBERS: dict[Attribute, int] = {}
+_NEXT = count()
+
+
+def _number_of(type_: Attribute) -> int:
+    """The same number for equal types, of which each is hashed once."""
+    held = vars(type_)
+    number = held.get("number among types")
+    if number is None:
+        if len(_NUMBERS) >= MOST:
+            _NUMBERS.clear()  # and none is given again
+        held["number among types"] = number = _NUMBERS.setdefault(type_, next(_NEXT))
+    return number
 
 
 def _operand_indexing(op: Operation) -> Maps:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.hlo import Kind
 from hlo2tx8.hlo.lookup import kept_with
 from hlo2tx8.indexing import Const, Dim, IndexingMap
@@ -183,7 +184,7 @@ def _assign(
     operand_places: dict[tuple[Operation, int], tuple[IndexingMap, Scope]] = {}
     starts: dict[Operation, SubgraphFunction] = {}
     diverging: dict[Operation, None] = {}
-    for op in reversed(tuple(block.ops)):
+    for op in reversed(ops_of(block)):
         found = uses.pop(op, None)
         if found is None or is_inlined_constant(op):
             continue

@@ -7,11 +7,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.functions import defined_functions
-from hlo2tx8.hlo.lookup import has_spec, spec_of
+from hlo2tx8.dialects.nested import ops_of
+from hlo2tx8.hlo.lookup import names_of
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.partitioner.instruction import tensor_type
 
-_MERGED = (Kind.ELEMENTWISE, Kind.SHAPING, Kind.INDEXED, Kind.REDUCE, Kind.DOT, Kind.CONSTANT)
+_MERGED = names_of(Kind.ELEMENTWISE, Kind.SHAPING, Kind.INDEXED, Kind.REDUCE, Kind.DOT, Kind.CONSTANT)
 _UNREPEATABLE = ("stablehlo.rng",)
 """Equal ops that give other values each time."""
 
@@ -20,8 +21,8 @@ def merge_equal(block: Block) -> None:
     """Lets the first of equal instructions of a block stand for all of them."""
     alone: dict[Hashable, Operation] = {}  # an op that nothing else resembles needs no key
     known: dict[Hashable, dict[Hashable, Operation]] = {}
-    for op in tuple(block.ops):
-        if not op.operands or op.name in _UNREPEATABLE or not has_spec(op.name) or spec_of(op).kind not in _MERGED:
+    for op in ops_of(block):
+        if not op.operands or op.name in _UNREPEATABLE or op.name not in _MERGED:
             continue
         alike = (op.name, *map(_same, op.operands))
         if (first := alone.setdefault(alike, op)) is op:
@@ -66,6 +67,6 @@ def erase_unread_of_functions(module: ModuleOp) -> None:
 
 def erase_unread(block: Block) -> None:
     """Drops what nobody reads."""
-    for op in reversed(tuple(block.ops)):
-        if op.results and has_spec(op.name) and spec_of(op).kind in _MERGED and all(r.first_use is None for r in op.results):
+    for op in reversed(ops_of(block)):
+        if op.name in _MERGED and op.results and all(r.first_use is None for r in op.results):
             Rewriter.erase_op(op)

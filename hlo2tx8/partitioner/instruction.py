@@ -9,15 +9,17 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from hlo2tx8.dialects.hlo import is_splat_literal
 from hlo2tx8.errors import LevelError
 from hlo2tx8.hlo import Kind, has_spec, operand_indexing, spec_of
-from hlo2tx8.hlo.lookup import kept, known_alike
+from hlo2tx8.hlo.lookup import KINDS, kept, known_alike, names_of
 from hlo2tx8.indexing import Dim, IndexingMap
 
 CONSTANTS = ("stablehlo.constant", "chlo.constant")
+_ELEMENTWISE, _INDEXED, _SHAPING = names_of(Kind.ELEMENTWISE), names_of(Kind.INDEXED), names_of(Kind.SHAPING)
+_OTHER_ELEMENTAL = names_of(Kind.SHAPING, Kind.INDEXED, Kind.CONSTANT, Kind.PER_CHANNEL)
 
 
 def tensor_type(value: SSAValue) -> TensorType[Attribute]:
     """The ranked tensor type of a value; LevelError for anything else (tuples, tokens)."""
-    type_ = value.type
+    type_ = value._type  # pyright: ignore[reportPrivateUsage] - asked very often
     if not isinstance(type_, TensorType):
         raise LevelError("E1006", f"{type_} is no tensor")
     return cast("TensorType[Attribute]", type_)
@@ -25,38 +27,36 @@ def tensor_type(value: SSAValue) -> TensorType[Attribute]:
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
     """The shape of a tensor value."""
-    type_ = value.type if type(value.type) is TensorType else tensor_type(value)
-    held = vars(type_)
+    held = vars(value._type)  # pyright: ignore[reportPrivateUsage] - asked very often
     shape = held.get("shape as numbers")
     if shape is None:
-        held["shape as numbers"] = shape = tuple([size.data for size in type_.shape.data])
+        held["shape as numbers"] = shape = tuple([size.data for size in tensor_type(value).shape.data])
     return shape
 
 
 def kind_of(op: Operation) -> Kind:
     """The `Kind` in the instruction's OpSpec."""
-    return spec_of(op).kind
+    return KINDS.get(op.name) or spec_of(op).kind
 
 
 def is_elemental(op: Operation) -> bool:
     """True if one element of the result can be computed from single elements of the operands."""
-    if len(op.results) != 1 or not has_spec(op.name):
+    if len(op.results) != 1:
         return False
-    kind = kind_of(op)
-    if kind is Kind.ELEMENTWISE:
+    if op.name in _ELEMENTWISE:
         scalars = () if op.name == "stablehlo.bitcast_convert" else ((),)
         return all(shape_of(operand) in (shape_of(op.results[0]), *scalars) for operand in op.operands)
-    return kind in (Kind.SHAPING, Kind.INDEXED, Kind.CONSTANT, Kind.PER_CHANNEL)
+    return op.name in _OTHER_ELEMENTAL
 
 
 def is_read_as_a_whole(op: Operation, number: int) -> bool:
     """True if operand `number` must be a tensor in memory, because only run-time values say which of its elements are read."""
-    return has_spec(op.name) and kind_of(op) is Kind.INDEXED and number == 0 and not is_view(op)
+    return number == 0 and op.name in _INDEXED and not is_view(op)
 
 
 def is_view(op: Operation) -> bool:
     """True if the instruction reads memory at indices that are all known when compiling."""
-    return has_spec(op.name) and kind_of(op) is Kind.INDEXED and len(op.operands) == 1
+    return op.name in _INDEXED and len(op.operands) == 1
 
 
 def is_slice(op: Operation) -> bool:
@@ -73,7 +73,7 @@ def is_inlined_constant(op: Operation) -> bool:
 
 def is_read_one_by_one(op: Operation) -> bool:
     """True if run-time values say for each element of the result, or each run of them, where it is read."""
-    return has_spec(op.name) and kind_of(op) is Kind.INDEXED and not is_view(op) and not is_slice(op)
+    return op.name in _INDEXED and not is_view(op) and not is_slice(op)
 
 
 def is_splat_constant(op: Operation) -> bool:
@@ -100,7 +100,7 @@ def _covers(map: IndexingMap, shape: tuple[int, ...]) -> bool:
 
 def is_single_operand_shaping(op: Operation) -> bool:
     """True if the instruction only rearranges the elements of one tensor."""
-    return has_spec(op.name) and kind_of(op) is Kind.SHAPING and bool(op.operands) and not spec_of(op).is_variadic
+    return op.name in _SHAPING and bool(op.operands) and not spec_of(op).is_variadic
 
 
 def is_box(op: Operation) -> bool:

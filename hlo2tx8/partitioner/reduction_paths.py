@@ -9,17 +9,16 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.hlo import Kind, has_spec, operand_indexing
-from hlo2tx8.hlo.lookup import kept_with
+from hlo2tx8.hlo.lookup import kept_with, names_of
 from hlo2tx8.indexing import Dim, Expr, IndexingMap, Sym, Variable
 from hlo2tx8.partitioner.instruction import CONSTANTS, compose, kind_of, shape_of
+
+_DOTS, _REDUCTIONS = names_of(Kind.DOT), names_of(Kind.REDUCE)
 
 
 def is_reduction(op: Operation) -> bool:
     """True if an element of the result is made of many operand elements by a loop that can be emitted."""
-    if not has_spec(op.name):
-        return False
-    kind = kind_of(op)
-    return kind is Kind.DOT or (kind is Kind.REDUCE and has_scalar_body(op))
+    return op.name in _DOTS or (op.name in _REDUCTIONS and has_scalar_body(op))
 
 
 def has_scalar_body(op: Operation) -> bool:

@@ -3,6 +3,7 @@
 from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.hlo.lookup import has_spec
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.partitioner.instruction import CONSTANTS, kind_of
@@ -23,7 +24,7 @@ def _is_from_outside(value: SSAValue, block: Block) -> bool:
     owner = value.owner
     if not isinstance(owner, Operation) or owner.parent is not block:
         return owner is not block
-    members = [*owner.body.block.ops][:-1] if isinstance(owner, FusionOp) else [owner]
+    members = ops_of(owner.body.block)[:-1] if isinstance(owner, FusionOp) else [owner]
     return all(map(_is_moved, members)) and all(_is_from_outside(operand, block) for operand in owner.operands)
 
 

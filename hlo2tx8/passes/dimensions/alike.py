@@ -6,10 +6,11 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
-from hlo2tx8.hlo.lookup import has_spec, spec_of
+from hlo2tx8.hlo.lookup import names_of
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.partitioner.instruction import shape_of
 
+_ELEMENTWISE = names_of(Kind.ELEMENTWISE)
 LEAST_RANK = 3
 """Of a tensor whose dimensions may be in another order: two are rows and columns."""
 BY_DIMENSION = {
@@ -76,7 +77,7 @@ def is_moved(
 
 def is_elementwise(op: Operation) -> bool:
     """Does an op compute each element of the elements at the same index?"""
-    return has_spec(op.name) and spec_of(op).kind is Kind.ELEMENTWISE and bool(op.results)
+    return op.name in _ELEMENTWISE and bool(op.results)
 
 
 def sets_alike(block: Block) -> list[list[SSAValue]]:

@@ -18,6 +18,7 @@ from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.indexing import Const, Dim
 from hlo2tx8.ir import i64_attr
 from hlo2tx8.partitioner.contraction import dot_dimensions
+from hlo2tx8.partitioner.instruction import shape_of
 from hlo2tx8.passes.rules.turned_products import turned_product
 
 Rule = Callable[[Operation], SSAValue | None]
@@ -30,7 +31,7 @@ def _ints(op: Operation, name: str) -> list[int]:
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
-    return tuple(as_tensor(value.type).get_shape())
+    return shape_of(value)
 
 
 def _made_by(value: SSAValue, name: str) -> Operation | None:
