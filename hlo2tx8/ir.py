@@ -171,8 +171,10 @@ def fill(
     """What `IRDLOperation.__init__` does, for an op that is new."""
     uses: list[Use] = []
     for index, value in enumerate(operands):
-        use = Use(op, index)
-        value.add_use(use)
+        use, other = Use(op, index), value.first_use
+        value.first_use = use  # what `add_use` does
+        if other is not None:
+            use._next_use, other._prev_use = other, use  # pyright: ignore[reportPrivateUsage]
         uses.append(use)
     op._operands, op._operand_uses = Values(operands), tuple(uses)  # pyright: ignore[reportPrivateUsage] - as its setter does
     op.results = Values([OpResult(type_, op, index) for index, type_ in enumerate(result_types)])
@@ -212,6 +214,29 @@ def append(block: Block, op: Operation) -> None:
     block._last_op = op  # pyright: ignore[reportPrivateUsage]
 
 
+def insert_before(op: Operation, other: Operation) -> None:
+    """Puts a new op, in which the other is not, in front of it; as `append`."""
+    block, before = other.parent, other._prev_op  # pyright: ignore[reportPrivateUsage] - as `insert_op_before` does
+    assert block is not None
+    assert op.parent is None
+    op.parent = block
+    op._prev_op, op._next_op = before, other  # pyright: ignore[reportPrivateUsage]
+    other._prev_op = op  # pyright: ignore[reportPrivateUsage]
+    if before is None:
+        block._first_op = op  # pyright: ignore[reportPrivateUsage]
+    else:
+        before._next_op = op  # pyright: ignore[reportPrivateUsage]
+
+
+def like(op: OpT, operands: Sequence[SSAValue], result_types: Sequence[Attribute]) -> OpT:
+    """An op as another one, without regions and successors, of other operands and types; its results have the same names."""
+    new = type(op).__new__(type(op))
+    fill(new, operands, result_types, dict(op.properties), dict(op.attributes), ())
+    for result, own in zip(op.results, new.results, strict=True):
+        own._name = result._name  # pyright: ignore[reportPrivateUsage] - which is a name
+    return new
+
+
 def copy_of(op: OpT, known: dict[SSAValue, SSAValue]) -> OpT:
     """A copy of an op without successors, with nothing in its regions. Its operands are what is `known` for those of the op, which
     learns its results."""
@@ -222,17 +247,19 @@ def copy_of(op: OpT, known: dict[SSAValue, SSAValue]) -> OpT:
     copy.location = op.location
     for result, own in zip(op.results, copy.results, strict=True):
         known[result] = own
-        if result.name_hint is not None:
-            own.name_hint = result.name_hint
+        own._name = result._name  # pyright: ignore[reportPrivateUsage] - which is a name
     return copy
+
+
+_VALUES = (OpResult, BlockArgument)
 
 
 def _values(given: SSAValue | Operation | Sequence[SSAValue | Operation] | None) -> Sequence[SSAValue]:
     """The values of an operand of the definition."""
-    if isinstance(given, (OpResult, BlockArgument)):  # the classes themselves, which is asked faster than of their base
-        return (given,)
+    if type(given) in _VALUES:  # the classes themselves, which is asked faster than of their base
+        return (cast(SSAValue, given),)
     if isinstance(given, (list, tuple)):
-        return [value if isinstance(value, (OpResult, BlockArgument)) else SSAValue.get(value) for value in given]
+        return [cast(SSAValue, value) if type(value) in _VALUES else SSAValue.get(value) for value in given]
     if given is None:
         return ()
     return (SSAValue.get(given),) if isinstance(given, SSAValue | Operation) else [SSAValue.get(value) for value in given]

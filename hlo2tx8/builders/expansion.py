@@ -17,7 +17,7 @@ from hlo2tx8.dialects.struct_text import parse_struct
 from hlo2tx8.hlo.ops.convolution import ConvNumbers
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.indexing import IndexingMap
-from hlo2tx8.ir import i64_array
+from hlo2tx8.ir import i64_array, insert_before
 
 
 def int_array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
@@ -65,7 +65,8 @@ class Expansion:
     def insert(self, new: Operation) -> Operation:
         """A new op, in its place."""
         new.attributes |= {k: v for k, v in self.op.attributes.items() if k == "loc"}
-        return Builder(InsertPoint.before(self.op)).insert(new)
+        insert_before(new, self.op)
+        return new
 
     def splat(self, value: float, type_: TensorType[Attribute]) -> SSAValue:
         """A constant whose elements are all `value`."""

@@ -35,12 +35,14 @@ def ops_inside(root: Operation) -> list[Operation]:
 
 
 def _collect(region: Region, names: Container[str] | None, found: list[Operation]) -> None:
-    for block in region.blocks:
-        op = block.first_op
+    block = region._first_block  # pyright: ignore[reportPrivateUsage] - what `blocks` gives, of each region of each walk
+    while block is not None:
+        op = block._first_op  # pyright: ignore[reportPrivateUsage]
         while op is not None:
             if names is None or op.name in names:
                 found.append(op)
             if op.regions:
                 for inner in op.regions:
                     _collect(inner, names, found)
-            op = op._next_op  # pyright: ignore[reportPrivateUsage] - what `next_op` gives, of each op of each walk
+            op = op._next_op  # pyright: ignore[reportPrivateUsage]
+        block = block._next_block  # pyright: ignore[reportPrivateUsage]

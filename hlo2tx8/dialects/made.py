@@ -7,7 +7,7 @@ from xdsl.dialects import arith, scf, tensor
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from hlo2tx8.ir import INDEX, DeclaredT, OpT, append, i64_attr, index_attr, make
+from hlo2tx8.ir import INDEX, DeclaredT, OpT, append, i64_attr, index_attr, insert_before, make
 
 PREDICATES = {name: number for number, name in enumerate(("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"))}
 
@@ -60,5 +60,5 @@ def put(builder: Builder, op: OpT) -> OpT:
     if point.insert_before is None:
         append(point.block, op)
     else:
-        point.block.insert_op_before(op, point.insert_before)
+        insert_before(op, point.insert_before)
     return op

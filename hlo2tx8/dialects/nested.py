@@ -12,7 +12,7 @@ OpT = TypeVar("OpT", bound=Operation)
 def ops_of(block: Block) -> list[Operation]:
     """The operations of a block, as they are now; `list(block.ops)` goes over them twice, the first time to count them."""
     found: list[Operation] = []
-    op = block.first_op
+    op = block._first_op  # pyright: ignore[reportPrivateUsage] - as is `_next_op`
     while op is not None:
         found.append(op)
         op = op._next_op  # pyright: ignore[reportPrivateUsage] - what `next_op` gives, of each op of each walk
@@ -36,13 +36,15 @@ def nested_of(op: Operation, kind: type[OpT]) -> list[OpT]:
 
 def _collect(op: Operation, found: list[Operation]) -> None:
     for region in op.regions:
-        for block in region.blocks:
-            inner = block.first_op
+        block = region._first_block  # pyright: ignore[reportPrivateUsage] - what `blocks` gives, of each region of each walk
+        while block is not None:
+            inner = block._first_op  # pyright: ignore[reportPrivateUsage]
             while inner is not None:
                 found.append(inner)
                 if inner.regions:
                     _collect(inner, found)
                 inner = inner._next_op  # pyright: ignore[reportPrivateUsage]
+            block = block._next_block  # pyright: ignore[reportPrivateUsage]
 
 
 def cloned(op: OpT, known: dict[SSAValue, SSAValue] | None = None) -> OpT:

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from hlo2tx8.dialects.hlo import GroupOp
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.emitters.band_group import chain_of, emit_bands
 from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.emitters.phase_group import join_phases
@@ -33,7 +34,7 @@ LESS = 0.97
 
 def is_of_bands(group: GroupOp) -> bool:
     """Is it a group of phases that are groups by bands?"""
-    return group.phases is not None and all(isinstance(op, GroupOp) and op.band_rows for op in list(group.body.block.ops)[:-1])
+    return group.phases is not None and all(isinstance(op, GroupOp) and op.band_rows for op in ops_of(group.body.block)[:-1])
 
 
 def emit_band_phases(

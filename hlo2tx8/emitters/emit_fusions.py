@@ -24,7 +24,7 @@ from hlo2tx8.device.chip import Chip, load_chip
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp, LibraryOp, origin
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, LaunchYieldOp, RepeatOp, UpdateOp, ViewOp, WhileOp
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_ops, ops_of
 from hlo2tx8.dialects.xla import ENTRY, STAYS, updated_operands
 from hlo2tx8.emitters.band_phases import is_of_bands
 from hlo2tx8.emitters.choose_plan import FirstThatFits, Judge, Named, trust
@@ -225,7 +225,7 @@ def _view(fusion: Operation, place: ViewPlace) -> ViewOp:
 def _timed_parts(op: Operation) -> list[Operation]:
     """What a group of phases has that is timed beside its parts."""
     is_timed = isinstance(op, GroupOp) and (is_of_heads(op) or is_of_norm(op) or is_of_projection(op))
-    return [*op.body.block.ops][:-1] if isinstance(op, GroupOp) and is_timed else []
+    return ops_of(op.body.block)[:-1] if isinstance(op, GroupOp) and is_timed else []
 
 
 def _said(what: What, op: Operation, kernel: str = "", why: str = "") -> str:
@@ -291,7 +291,7 @@ def number_fusions(block: Block, first: int = 0) -> list[tuple[int, Operation]]:
     dissolved on the way."""
     found: list[tuple[int, Operation]] = []
     number = first
-    for op in tuple(block.ops):
+    for op in ops_of(block):
         if isinstance(op, GroupOp) and op.is_kernel:
             found.append((number, op))
             number += 1
@@ -312,7 +312,7 @@ def number_fusions(block: Block, first: int = 0) -> list[tuple[int, Operation]]:
 
 def launch_control(block: Block, facts: Mapping[Operation, LoopFacts]) -> None:
     """The control flow of a block, and of the regions inside of it, as ops of `launch`; `facts` about its loops."""
-    for op in tuple(block.ops):
+    for op in ops_of(block):
         if op.name == UPDATE:
             update = UpdateOp(op.operands)
             update.attributes |= _place_of(op)

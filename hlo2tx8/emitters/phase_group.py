@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from hlo2tx8.device.rates import STEPS_PART
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.dialects.xla import (
     BRINGS_EARLY,
     ENTRY,
@@ -81,7 +82,7 @@ def _estimate(group: GroupOp, step_elements: int, target: Target) -> Estimate:
     rates, moved = target.rates, (*group.operands, *group.outputs)
     kept = max(map(size_bytes, group.operands), default=0)
     widest = max(map(Costs(rates).width, moved), default=1)
-    fusions = len(list(group.body.block.ops)) - 1
+    fusions = len(ops_of(group.body.block)) - 1
     cycles = sum(map(size_bytes, moved)) / rates.ddr + fusions * rates.kernel
     return Estimate(cycles, kept // rates.tiles + step_elements * widest * 2 * len(moved))
 
@@ -146,7 +147,7 @@ def _append(entry: FuncOp, given: list[SSAValue], block: Block) -> list[SSAValue
     assert terminator is not None
     made = list(terminator.operands)
     tile = next((op for op in block.ops if isinstance(op, TileIdOp)), None)
-    for op in list(entry.body.block.ops):
+    for op in ops_of(entry.body.block):
         op.detach()
         if isinstance(op, TileIdOp) and tile is not None:
             op.tile.replace_all_uses_with(tile.tile)

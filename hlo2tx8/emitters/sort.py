@@ -24,6 +24,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.dialects.hlo_lines import SortWordsOp
 from hlo2tx8.dialects.made import extract_op, insert_op
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.dialects.xla import ENTRY, ApplyIndexingOp, IndexingMapAttr, SortLanesOp, TileIdOp, YieldOp
 from hlo2tx8.emitters.emitter import Declined, Fusion, Match
 from hlo2tx8.emitters.loop import emit_loop
@@ -44,7 +45,7 @@ class SortEmitter:
     def match(self, fusion: Fusion) -> Match | Declined:
         op, terminator = fusion.hero.op, fusion.body.last_op
         assert op is not None and terminator is not None
-        is_alone = list(fusion.body.ops) == [op, terminator] and tuple(terminator.operands) == tuple(op.results)
+        is_alone = ops_of(fusion.body) == [op, terminator] and tuple(terminator.operands) == tuple(op.results)
         if isinstance(op, SortWordsOp) and is_alone and tuple(op.operands) == tuple(fusion.body.args):
             return Match(fusion)
         reason = "a sort of words is a fusion of its own"

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp
-from hlo2tx8.dialects.nested import cloned, nested_ops
+from hlo2tx8.dialects.nested import cloned, nested_ops, ops_of
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.fusion.candidate import FusionCandidate, is_kept
 from hlo2tx8.fusion.recognize import recognized
@@ -38,7 +38,7 @@ def build_fusions(block: Block, candidates: Sequence[FusionCandidate], taken: di
     if terminator.name == "func.return":
         copy_outputs(terminator, taken)
     write_large_constants(block, taken)
-    for op in reversed(tuple(block.ops)):
+    for op in reversed(ops_of(block)):
         if (not is_kept(op) or op in joined) and all(result.first_use is None for result in op.results):
             op.detach()
             op.erase()
@@ -125,7 +125,7 @@ def move_constants(fusion: Operation) -> None:
         body.insert_op_before(copy, first)
         arg.replace_all_uses_with(copy.results[0])
         body.erase_arg(arg)
-    for op in tuple(body.ops):
+    for op in ops_of(body):
         if op.name in CONSTANTS and not is_splat_constant(op):
             op.detach()
             parent.insert_op_before(op, fusion)
@@ -153,7 +153,7 @@ def write_large_constants(block: Block, taken: dict[str, int]) -> None:
     """Put large splat constants into a fusion that writes them, where a loop begins with them, a branch returns them, or an update
     or a call takes them.
     """
-    for op in tuple(block.ops):
+    for op in ops_of(block):
         if op.name not in (*CONTROL, CALL, UPDATE, "stablehlo.return"):
             continue
         for number, value in enumerate(op.operands):

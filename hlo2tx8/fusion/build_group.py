@@ -7,7 +7,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects.hlo import FusionOp, GroupOp
-from hlo2tx8.dialects.nested import cloned
+from hlo2tx8.dialects.nested import cloned, ops_of
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.hlo.regions import captured, terminator_of
 
@@ -55,7 +55,7 @@ def _move_behind(group: GroupOp) -> None:
     """Moves what reads a group's results, and what reads that, behind it."""
     block, place, late = group.parent_block(), group, set(group.outputs)
     assert block is not None
-    for op in list(block.ops):
+    for op in ops_of(block):
         if op is group:
             return
         is_isolated = isinstance(op, FusionOp | GroupOp)  # as its parameters say

@@ -18,6 +18,7 @@ from math import prod
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.fusion.candidate import (
     MAX_INSTRUCTIONS,
     CandidateUse,
@@ -82,7 +83,7 @@ def find_candidates(block: Block, costs: Costs, start: int = 0) -> tuple[list[Fu
     apart: set[Operation] = set()
     while True:
         walk = _CandidateWalk(costs, {op: number for number, op in enumerate(block.ops, start)}, apart)
-        for op in reversed(tuple(block.ops)):
+        for op in reversed(ops_of(block)):
             walk.visit(op)
         merged = merge_siblings(walk.reads, costs)
         found = sorted((own for own in walk.candidates if own.whole is None), key=lambda candidate: candidate.last)

@@ -21,6 +21,7 @@ from typing import TypeAlias
 from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.fusion.build_fusions import number_name, put_fusions
 from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS, FusionCandidate
 from hlo2tx8.partitioner.instruction import is_free, is_splat_constant
@@ -61,7 +62,7 @@ def fuse_block(block: Block, template: FusionTemplate, *, single: bool, taken: d
         return number_name(f"{template.name}_fusion", taken)
 
     fusions = put_fusions(block, found, name, readers)
-    for op in reversed(tuple(block.ops)):
+    for op in reversed(ops_of(block)):
         if (op in moved or _is_copied(op)) and all(result.first_use is None for result in op.results):
             op.detach()
             op.erase()

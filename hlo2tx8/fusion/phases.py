@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.fusion.build_group import build_group, name_of_fusion
 from hlo2tx8.hlo import Kind, has_spec
 from hlo2tx8.notes import Decision, Name, What
@@ -66,7 +67,7 @@ class _Paths:
     """Which operations of a block are made of which: sets of them are integers, with a bit for each by its number in the block."""
 
     def __init__(self, block: Block) -> None:
-        self.ops = tuple(block.ops)
+        self.ops = ops_of(block)
         self.number = {op: number for number, op in enumerate(self.ops)}
         readers = [{self._number(block, use.operation) for value in op.results for use in value.uses} for op in self.ops]
         self.behind = [0] * len(self.ops)

@@ -8,13 +8,14 @@ while(...) do                      ⟶           %c = constant 2.0
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.partitioner.instruction import CONSTANTS, is_free, is_splat_constant
 
 
 def place_constants(block: Block) -> None:
     """For the regions of control flow in @main's block: copies of what costs nothing move in, other constants move out."""
-    for op in tuple(block.ops):
+    for op in ops_of(block):
         if op.name not in CONTROL:
             continue
         for region in op.regions:

@@ -27,6 +27,7 @@ from xdsl.passes import ModulePass
 from hlo2tx8.device.chip import Chip, load_chip
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo import FusionOp, LibraryOp
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.fusion.build_fusions import build_fusions, move_constants
 from hlo2tx8.fusion.candidate import is_kernel_of_its_own, name_of
 from hlo2tx8.fusion.coarse import settle
@@ -83,10 +84,10 @@ class _BlockFusions:
         """Fuse a block after the regions of its control flow; `chip` if all of it runs the block, so that kernels for it may."""
         for op in [op for op in block.ops if isinstance(op, FusionOp) and op.coarse is not None]:
             self.decisions.append(settle(op, costs, chip))
-        for op in tuple(block.ops):
+        for op in ops_of(block):
             if op.name == "hlo.fusion" and any(is_kernel_of_its_own(inner) for inner in op.regions[0].block.ops):
                 inline_region(op, op.regions[0].block, list(op.operands))
-        for op in tuple(block.ops):
+        for op in ops_of(block):
             if op.name in CONTROL:
                 for region in op.regions:
                     self.fuse(region.block, costs, chip)
@@ -111,5 +112,5 @@ class _BlockFusions:
 
 def _names(op: Operation, number: int) -> list[Name]:
     """An instruction, and what is in it if it is a fusion."""
-    inner = list(op.body.block.ops)[:-1] if isinstance(op, FusionOp) else []
+    inner = ops_of(op.body.block)[:-1] if isinstance(op, FusionOp) else []
     return [name_of(op, number), *(name_of(other, number) for other in inner)]

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation
 
 from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.fusion.build_group import build_group, name_of_fusion
 from hlo2tx8.fusion.phases import needed_by
 from hlo2tx8.hlo.precision import num_parts
@@ -37,7 +38,7 @@ def group_products(block: Block, target: Target, least: int = 2) -> list[str]:
     notes: list[str] = []
     taken: set[Operation] = set()
     parts = MOST_PARTS if least < LONG_CHAIN else 1
-    for op in list(block.ops):
+    for op in ops_of(block):
         if op in taken or not isinstance(op, FusionOp) or not _is_product(op, target, parts):
             continue
         chain = [op]
@@ -60,7 +61,7 @@ def _has_whole_images(fusion: FusionOp, target: Target) -> bool:
 def _is_product(fusion: FusionOp, target: Target, parts: int) -> bool:
     """Has it one product, each tile of the mesh a part of its result in whole blocks, and is there room for one of `parts`?"""
     rates, body = target.rates, fusion.body.block
-    products = [op for op in body.ops if op is not body.last_op and is_contraction(op)]
+    products = [op for op in ops_of(body)[:-1] if is_contraction(op)]
     if len(products) != 1 or len(fusion.results) != 1 or why_not_on_engine(products[0]) or num_parts(products[0]) > 1:
         return False
     *rows, columns = shape_of(fusion.results[0]) or (1,)

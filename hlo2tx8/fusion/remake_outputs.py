@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.dialects.hlo import FusionOp
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.fusion.build_group import name_of_fusion, with_body
 from hlo2tx8.fusion.candidate import MAX_INSTRUCTIONS
 from hlo2tx8.hlo.regions import terminator_of
@@ -28,7 +29,7 @@ CLEARLY = 0.75
 def remake_outputs(block: Block, costs: Costs) -> list[str]:
     """Lets readers make results anew where that saves cycles; a line about each result."""
     notes: list[str] = []
-    for op in tuple(block.ops):
+    for op in ops_of(block):
         while isinstance(op, FusionOp) and (found := _first_remade(op, costs)) is not None:
             number, steps, saved = found
             for reader in dict.fromkeys(use.operation for use in op.results[number].uses):
@@ -51,7 +52,7 @@ def _first_remade(fusion: FusionOp, costs: Costs) -> tuple[int, list[Operation],
         if not readers or roots.count(roots[number]) > 1:
             continue
         steps = _steps(roots[number], [root for root in roots if root is not roots[number]])
-        if steps is None or any(len(tuple(reader.body.block.ops)) + len(steps) > MAX_INSTRUCTIONS for reader in readers):
+        if steps is None or any(len(ops_of(reader.body.block)) + len(steps) > MAX_INSTRUCTIONS for reader in readers):
             continue
         read = [(reader, value) for value in _outside(fusion, number, steps) for reader in readers if value not in reader.operands]
         if any(_may_be_replaced(value) for _, value in read):

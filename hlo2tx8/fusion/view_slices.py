@@ -20,6 +20,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from hlo2tx8.builders.expansion import fused
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.fusion.views import WRITE_AT, is_written, keeps_order, piece_of
 from hlo2tx8.hlo.module import program_functions
 from hlo2tx8.hlo.regions import CALL, CONTROL, UPDATE
@@ -41,7 +42,7 @@ class ViewSlicesPass(ModulePass):
 
 
 def _apart(block: Block) -> None:
-    for op in tuple(block.ops):
+    for op in ops_of(block):
         if op.parent is not block:
             continue
         if op.name in CONTROL:
@@ -60,7 +61,7 @@ def _apart(block: Block) -> None:
 def _earliest(op: Operation, block: Block) -> Operation:
     """The first op of the block behind everything that an op reads."""
     made = {value.owner for value in op.operands if isinstance(value.owner, Operation) and value.owner.parent is block}
-    last = next((other for other in reversed(tuple(block.ops)) if other in made), None) if made else None
+    last = next((other for other in reversed(ops_of(block)) if other in made), None) if made else None
     first = block.first_op if last is None else last.next_op
     assert first is not None
     return first

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_ops, ops_of
 
 CONTROL = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 """Ops whose regions are programs of their own; other regions say how elements are combined."""
@@ -52,7 +52,7 @@ def inline_region(op: Operation, body: Block, arguments: Sequence[SSAValue]) -> 
 
 def put_in_order(block: Block) -> None:
     """Moves operations of a block behind those whose results they read; others stay in order."""
-    ops = tuple(block.ops)
+    ops = ops_of(block)
     placed: dict[Operation, None] = {}
     for op in ops:
         stack = [op]
@@ -66,7 +66,7 @@ def put_in_order(block: Block) -> None:
                 stack.pop()
             else:
                 stack += [owner for owner in waits if owner is not top]
-    if tuple(placed) == ops:
+    if list(placed) == ops:
         return
     for op in ops:
         op.detach()

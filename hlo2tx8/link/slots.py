@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from hlo2tx8.device.program import Slot, SlotKind
 from hlo2tx8.dialects.hlo import decode_attributes
 from hlo2tx8.dialects.launch import CaseOp, KernelOp, RepeatOp, UpdateOp, WhileOp
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.hlo.signature import port_of
 from hlo2tx8.link.donation import reshaped
 
@@ -155,7 +156,7 @@ class Slots:
         for value, slot in zip(map(reshaped, block.last_op.operands), slots, strict=True):
             if isinstance(value.owner, MAKERS) and value.owner.parent is block:
                 self.wanted.setdefault(value, slot)
-        for op in reversed(tuple(block.ops)):
+        for op in reversed(ops_of(block)):
             for start, result in _in_place(op):
                 is_made_for_it = isinstance(start.owner, MAKERS) and start.owner.parent is block and start.has_one_use()
                 if is_made_for_it and result in self.wanted:

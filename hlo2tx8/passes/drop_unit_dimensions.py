@@ -25,7 +25,7 @@ from xdsl.passes import ModulePass
 from hlo2tx8.builders.expansion import Expansion, dot_numbers, int_array
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.functions import defined_functions
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_ops, ops_of
 from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
@@ -48,7 +48,7 @@ class DropUnitDimensionsPass(ModulePass):
             blocks = [region.block for inner in nested_ops(function) if inner.name in CONTROL for region in inner.regions]
             for block in (function.body.block, *blocks):
                 if any(inner.name == DOT and _is_mixed(inner) for inner in block.ops):
-                    for inner in tuple(block.ops):
+                    for inner in ops_of(block):
                         _drop(inner)
                     erase_unread(block)
 

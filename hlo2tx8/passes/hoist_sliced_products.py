@@ -21,6 +21,7 @@ from xdsl.rewriter import Rewriter
 from hlo2tx8.builders.expansion import Expansion, dot_numbers, int_array
 from hlo2tx8.builders.rewrite_named import ops_named
 from hlo2tx8.dialects.hlo_indexed import ReadAtOp, place_properties
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.hlo.lookup import has_spec
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.indexing import IndexingMap
@@ -47,7 +48,7 @@ class HoistSlicedProductsPass(ModulePass):
             turns, body = loop.attributes.get(TRIP_COUNT), loop.regions[1].block
             if not isinstance(turns, IntegerAttr):
                 continue
-            for dot in tuple(body.ops):
+            for dot in ops_of(body):
                 read = _slice_of(dot, body)
                 if read is not None and _is_worth(dot, read.operands[0], turns.value.data):
                     _hoist(loop, dot, read)

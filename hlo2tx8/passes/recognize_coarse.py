@@ -29,7 +29,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import FusionOp, origin
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_ops, ops_of
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.errors import InputError
 from hlo2tx8.hlo.module import program_functions
@@ -110,11 +110,11 @@ def _blocks(block: Block) -> Iterator[Block]:
 
 def _dissolve(block: Block, wanted: Mapping[str, None]) -> None:
     """Replaces coarse ops that are not wanted, or are inside of one that is, by what they are made of."""
-    waiting = list(block.ops)[::-1]
+    waiting = ops_of(block)[::-1]
     while waiting:
         op = waiting.pop()
         if isinstance(op, FusionOp) and op.coarse is not None:
-            inside = list(op.body.block.ops)[:-1]
+            inside = ops_of(op.body.block)[:-1]
             if op.fusion_name is None or op.fusion_name.data not in wanted:
                 inline_region(op, op.body.block, list(op.operands))
                 waiting += inside[::-1]

@@ -28,6 +28,7 @@ from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.builders.lift_body import lift_map
 from hlo2tx8.dialects.hlo import decode_attributes, is_splat_literal, name_of, origin
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.module import NO_INLINE, program_functions
 from hlo2tx8.hlo.ops.control import SINGLE_DEVICE_IDENTITIES
@@ -55,14 +56,14 @@ class SimplifyControlPass(ModulePass):
             _simplify(block)
             _erase_unread(block)
         called = program_functions(op)
-        for function in tuple(op.body.block.ops):
+        for function in ops_of(op.body.block):
             if NO_INLINE in function.attributes and function not in called:
                 op.body.block.erase_op(function)
 
 
 def _simplify(block: Block) -> None:
     """Rewrites the ops of a block after those in their regions."""
-    for op in tuple(block.ops):
+    for op in ops_of(block):
         for region in op.regions:
             for inner in region.blocks:
                 _simplify(inner)
@@ -71,7 +72,7 @@ def _simplify(block: Block) -> None:
 
 def _erase_unread(block: Block) -> None:
     """Drops ops without effect whose results nobody reads, in the block and the regions inside of it."""
-    for op in reversed(tuple(block.ops)):
+    for op in reversed(ops_of(block)):
         if all(result.first_use is None for result in op.results) and not _has_effect(op):
             Rewriter.erase_op(op)
         elif op.name in CONTROL:

@@ -25,6 +25,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.regions import CONTROL
 from hlo2tx8.hlo.spec import Kind
@@ -69,7 +70,7 @@ def _simplify(block: Block) -> None:
 def _rewrite(block: Block, among: set[Operation] | None) -> set[Operation]:
     """One walk with the rules over all ops, or some; the ops for which there may be a rule now: new ones, readers of new ones."""
     changed: set[Operation] = set()
-    for op in tuple(block.ops):
+    for op in ops_of(block):
         if (among is not None and op not in among) or len(op.results) != 1 or not has_plain_tensors(op):
             continue
         before = op.prev_op

@@ -20,7 +20,7 @@ from hlo2tx8.builders.expansion import Expansion
 from hlo2tx8.dialects import stablehlo
 from hlo2tx8.dialects.hlo import LiteralAttr
 from hlo2tx8.dialects.layout import as_tensor, is_tensor
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_ops, ops_of
 from hlo2tx8.hlo.lookup import has_spec, spec_of
 from hlo2tx8.hlo.spec import Kind
 from hlo2tx8.hlo.types import bit_width, integer_limits, is_float, is_narrow_element, is_unsigned, numpy_dtype
@@ -267,7 +267,7 @@ def _reduce(op: Operation) -> None:
 def _is_simple(block: Block) -> bool:
     """Does a combiner give in the wider type what it gives in its own?"""
     combiner = block.first_op
-    if combiner is None or len(block.args) != 2 or len(tuple(block.ops)) != 2 or combiner.name not in _SAME_WHEN_WIDE:
+    if combiner is None or len(block.args) != 2 or len(ops_of(block)) != 2 or combiner.name not in _SAME_WHEN_WIDE:
         return False
     rounds = combiner.name == "stablehlo.multiply" and is_float(numpy_dtype(_element(block.args[0])))
     return set(combiner.operands) == set(block.args) and not rounds

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 from xdsl.ir import Block, Operation
 
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, simplify_expr
 from hlo2tx8.partitioner.computation import PartitionedComputation, partition, partition_rows
@@ -90,12 +91,12 @@ def row_group_member(body: Block, target: Target) -> RowGroupMember | str:
     """The member that a fusion with this body is, or why it is none."""
     terminator = body.last_op
     assert terminator is not None
-    if any(not (is_elemental(op) or is_reduction(op)) for op in body.ops if op is not terminator):
+    if any(not (is_elemental(op) or is_reduction(op)) for op in ops_of(body)[:-1]):
         return "it does more than arithmetic, reductions and dots"
     shape = tensor_type(terminator.operands[0]).get_shape()
     if len(shape) < 2 or 0 in shape:
         return "its result has no rows"
-    dots = [op for op in body.ops if is_contraction(op)]
+    dots = [op for op in ops_of(body)[:-1] if is_contraction(op)]
     if len(dots) > 1:
         return "it has two dots"
     if dots and len(terminator.operands) != 1:

@@ -31,6 +31,7 @@ from hlo2tx8.dialects.made import constant_index, of_two
 from hlo2tx8.dialects.nested import nested_ops, ops_of
 from hlo2tx8.errors import CapacityError
 from hlo2tx8.indexing import Dim, IndexingMap, Variable
+from hlo2tx8.ir import insert_before
 from hlo2tx8.lower.buffer_table import BufferLife, note_buffers
 from hlo2tx8.lower.dma.slices import buffers_of
 
@@ -197,7 +198,7 @@ def _number(
     for op in ops:
         position += 1
         if op.regions:
-            start, known = position, set(ranges)
+            start, known = position, set(ranges) if isinstance(op, scf.ForOp) else set[SSAValue]()
             for region in op.regions:
                 for inner in region.blocks:
                     position = _number(inner, position, ranges, allocated, keeps_small=keeps_small)
@@ -287,9 +288,7 @@ def _replace(old: spm.AllocOp | spm.TurnOp, new: Operation, address: SSAValue) -
 
 
 def _put_before(new: Operation, old: Operation) -> None:
-    block = old.parent
-    assert block is not None
-    block.insert_op_before(new, old)
+    insert_before(new, old)
 
 
 def _set_address(buffer: SSAValue, address: SSAValue) -> None:

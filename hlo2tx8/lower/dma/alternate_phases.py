@@ -22,7 +22,7 @@ from xdsl.passes import ModulePass
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.made import constant_index, of_two
-from hlo2tx8.dialects.nested import cloned, nested_ops
+from hlo2tx8.dialects.nested import cloned, nested_ops, ops_of
 from hlo2tx8.lower.dma.slices import turns_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 
@@ -46,7 +46,7 @@ def _alternate(block: Block, parts: int) -> None:
         raise EngineOrderError("E3208", "phases are no two loops of as many parts")
     first, second = loops
     meeting = next(op for op in block.ops if isinstance(op, xla.SyncTilesOp) and first.is_before_in_block(op))
-    for op in list(block.ops):  # arithmetic on indices comes first
+    for op in ops_of(block):  # arithmetic on indices comes first
         if first.is_before_in_block(op) and op not in (second, meeting, block.last_op):
             op.detach()
             block.insert_op_before(op, first)

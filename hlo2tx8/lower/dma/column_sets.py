@@ -18,6 +18,7 @@ from hlo2tx8.device.isa.lsu import TdmaGatherScatter, Wdma
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import spm, vec
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.allocate_spm import SpmSpace
 from hlo2tx8.lower.dma.epilogue_parts import Epilogue
@@ -77,7 +78,7 @@ def columns_of(panels: Panels, turns: int = 0) -> tuple[Columns, ...]:
         return ()
     loads = [op for site in panels.sites for load in site.loads.values() for op in (load.op, *load.widened)]
     inner = [op for op in panels.sites[0].loop.body.block.ops if _is_of_products(op) and op not in loads]
-    ops = list(panels.loop.body.block.ops)
+    ops = ops_of(panels.loop.body.block)
     first, last = ops.index(end.gemms[0]), ops.index(end.gemms[-1])
     ours = (*loads, *end.gemms)
     before = [op for op in ops[:last] if _is_of_products(op) and op not in ours and not isinstance(op, TdmaGatherScatter)]

@@ -15,13 +15,13 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Wdma
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_ops, ops_of
 from hlo2tx8.lower.dma.slices import buffers_of, instructions_in
 
 
 def defer_epilogue(loop: scf.ForOp) -> None:
     """Move instructions of a step loop that no product depends on, and what they alone need, behind its last product, in place."""
-    ops = list(loop.body.block.ops)
+    ops = ops_of(loop.body.block)
     products = [number for number, op in enumerate(ops) if any(isinstance(inner, NeGemm) for inner in nested_ops(op))]
     if not products:
         return

@@ -29,7 +29,7 @@ from hlo2tx8.device.isa import Engine, Instruction
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.dialects import spm
 from hlo2tx8.dialects.functions import defined_functions
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_ops, ops_of
 from hlo2tx8.lower.dma.allocate_spm import SpmSpace
 from hlo2tx8.lower.dma.insert_waits import ORDERED
 from hlo2tx8.lower.dma.slices import buffers_of, turns_of, writers_in
@@ -64,7 +64,7 @@ def _single(function: FuncOp) -> Iterator[Block]:
     while waiting:
         block = waiting.pop()
         yield block
-        for op in block.ops:
+        for op in ops_of(block):
             if op.regions and (isinstance(op, scf.IfOp) or (isinstance(op, scf.ForOp) and turns_of(op) == 1)):
                 waiting += [region.block for region in op.regions if region.blocks]
 
@@ -72,7 +72,7 @@ def _single(function: FuncOp) -> Iterator[Block]:
 def _runs(block: Block) -> list[list[Operation]]:
     """The operations between loops, branches, waits and what is ordered already."""
     runs = [list[Operation]()]
-    for op in block.ops:
+    for op in ops_of(block):
         is_instruction = isinstance(op, Instruction)
         if (is_instruction and (op.ENGINE not in PLAIN or ORDERED in op.attributes)) or (not is_instruction and not _is_value(op)):
             runs.append([])

@@ -28,8 +28,8 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.dialects import spm, vec, xla
 from hlo2tx8.dialects.functions import defined_functions
-from hlo2tx8.dialects.made import if_op, yield_op
-from hlo2tx8.dialects.nested import cloned, nested_of, nested_ops
+from hlo2tx8.dialects.made import if_op, put, yield_op
+from hlo2tx8.dialects.nested import cloned, nested_of, nested_ops, ops_of
 from hlo2tx8.indexing import Dim, Sym
 from hlo2tx8.lower.dma.slices import buffers_of, constant_of, instructions_in, is_inside, turns_of, writers_in
 
@@ -57,7 +57,7 @@ def _guards(loop: scf.ForOp) -> list[tuple[scf.IfOp, ...]]:
     waiting: list[tuple[tuple[scf.IfOp, ...], Block]] = [((), loop.body.block)]
     while waiting:
         around, block = waiting.pop()
-        for op in block.ops:
+        for op in ops_of(block):
             if isinstance(op, scf.IfOp) and _is_met_first(op, loop):
                 found.append((*around, op))
                 waiting.append((found[-1], op.true_region.block))
@@ -113,9 +113,9 @@ class _Hoisting:
             self._clone([op for op in block.ops if op in needed and op not in buffers], place, mapping, gone)
             if guard is not None:
                 inside = Block([yield_op()])
-                place.insert(if_op(mapping[guard.cond], [], Region(inside)))
+                put(place, if_op(mapping[guard.cond], [], Region(inside)))
                 place = Builder(InsertPoint.at_start(inside))
-        for op in reversed(list(self.body.ops)):
+        for op in reversed(ops_of(self.body)):
             if op in gone:
                 op.detach()
                 op.erase()
@@ -123,7 +123,7 @@ class _Hoisting:
     def _clone(self, ops: list[Operation], place: Builder, mapping: dict[SSAValue, SSAValue], gone: set[Operation]) -> None:
         """Puts ops as they are in the first turn in a place; those that will be gone are replaced by them."""
         for op in ops:
-            new = place.insert(cloned(op, mapping))
+            new = put(place, cloned(op, mapping))
             for old, value in zip(op.results, new.results, strict=True):
                 value.name_hint = old.name_hint
                 if op in gone:

@@ -31,7 +31,7 @@ from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
 from hlo2tx8.dialects.made import if_op, yield_op
-from hlo2tx8.dialects.nested import cloned
+from hlo2tx8.dialects.nested import cloned, ops_of
 from hlo2tx8.lower.dma.mesh import ROW, TileIndex
 from hlo2tx8.lower.dma.slices import roots_of, turns_of
 
@@ -72,7 +72,7 @@ def _is_ready(main: scf.ForOp, tail: scf.ForOp) -> bool:
 
 def only_branch(loop: scf.ForOp) -> scf.IfOp | None:
     """What all of a loop's instructions are inside of, if only some tiles have it to do."""
-    ops = list(loop.body.block.ops)
+    ops = ops_of(loop.body.block)
     branches = [op for op in ops if isinstance(op, scf.IfOp)]
     rest = [op for op in ops if op not in branches and not isinstance(op, scf.YieldOp)]
     return branches[0] if len(branches) == 1 and all(is_side_effect_free(op) for op in rest) else None
@@ -117,7 +117,7 @@ class _Joining:
             if isinstance(op, scf.ForOp) and isinstance(place, scf.ForOp):
                 self.put(segment, InsertPoint.before(place), branch.cond)
                 self.mapping[op.body.block.args[0]] = place.body.block.args[0]
-                self.put(list(op.body.block.ops), _among(place), branch.cond)
+                self.put(ops_of(op.body.block), _among(place), branch.cond)
                 segment = []
             else:
                 segment.append(op)
@@ -251,7 +251,7 @@ def _users(buffer: SSAValue) -> Iterator[Instruction]:
 def _among(loop: scf.ForOp) -> InsertPoint:
     """Where the tail's products come among those of a loop's turn: last; of parts that the vector engine makes first, as there are
     so many that the short ones of the tail would be all that is left in the queue when tiles meet."""
-    ops = list(loop.body.block.ops)
+    ops = ops_of(loop.body.block)
     is_split = any(isinstance(op, CtInstruction) for op in ops)
     first = next((op for op in ops if isinstance(op, NeGemm)), None) if is_split else None
     return _end_of(loop) if first is None else InsertPoint.before(first)

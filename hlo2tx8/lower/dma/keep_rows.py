@@ -31,7 +31,7 @@ from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.made import for_op, yield_op
-from hlo2tx8.dialects.nested import nested_of, nested_ops
+from hlo2tx8.dialects.nested import nested_of, nested_ops, ops_of
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable, simplify_expr
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.branches import branch, leave
@@ -67,7 +67,7 @@ class KeepRowsPass(ModulePass):
 def _loads_ahead(loop: scf.ForOp) -> Sequence[tuple[Rdma, SSAValue]]:
     """The loads of a later turn that a loop makes, each all there is of its buffer's copy; with the number of that turn."""
     found: list[tuple[Rdma, SSAValue]] = []
-    guards = [op for op in loop.body.block.ops if op.regions and isinstance(op, scf.IfOp) and not op.false_region.blocks]
+    guards = [op for op in ops_of(loop.body.block) if op.regions and isinstance(op, scf.IfOp) and not op.false_region.blocks]
     writers = writers_in(loop) if guards else {}
     for guard in guards:
         for op in guard.true_region.block.ops:

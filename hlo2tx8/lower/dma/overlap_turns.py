@@ -34,8 +34,8 @@ from hlo2tx8.device.timing.costs import cost, least
 from hlo2tx8.device.two_turns import Turn, Unit
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
-from hlo2tx8.dialects.made import constant_index, of_two, yield_op
-from hlo2tx8.dialects.nested import cloned, nested_of, nested_ops
+from hlo2tx8.dialects.made import constant_index, of_two, put, yield_op
+from hlo2tx8.dialects.nested import cloned, nested_of, nested_ops, ops_of
 from hlo2tx8.lower.dma.slices import buffers_of, collect_slice, constant_of, instructions_in, turns_of, use_in_turns
 
 CLOSE = 1.03
@@ -141,20 +141,20 @@ class _Body:
                 alloc.copies = IntegerAttr(3, alloc.copies.type)
         before, behind = Builder(InsertPoint.before(loop)), Builder(InsertPoint.after(loop))
         start, last, count = (_index(number) for number in (0, turns - 1, turns - 1))
-        before.insert(start)
+        put(before, start)
         self._clone(range(cut), {old.args[0]: start.result}, before, self.ahead)
-        behind.insert(last)
+        put(behind, last)
         self._clone(range(cut, len(self.units)), {old.args[0]: last.result}, behind, ())
         new = Block(arg_types=[old.args[0].type])
         new.args[0].name_hint = old.args[0].name_hint
         builder = Builder(InsertPoint.at_end(new))
-        following = builder.insert(of_two(arith.AddiOp, new.args[0], loop.step)).result
+        following = put(builder, of_two(arith.AddiOp, new.args[0], loop.step)).result
         mappings: list[dict[SSAValue, SSAValue]] = [{old.args[0]: following}, {old.args[0]: new.args[0]}]
         self._clone((), mappings[0], builder, self.ahead)
         for number in order:
             self._clone((number,), mappings[number >= cut], builder, ())
-        builder.insert(yield_op())
-        before.insert(count)
+        put(builder, yield_op())
+        put(before, count)
         loop.operands[1] = count.result
         loop.body.detach_block(old)
         loop.body.add_block(new)
@@ -167,9 +167,9 @@ class _Body:
         for op in chosen:
             for inner in nested_ops(op):
                 collect_slice(inner, self.loop, wanted)
-        for op in self.loop.body.block.ops:
+        for op in ops_of(self.loop.body.block):
             if op in chosen or (op in wanted and not any(result in mapping for result in op.results)):
-                builder.insert(cloned(op, mapping))
+                put(builder, cloned(op, mapping))
 
 
 def _index(number: int) -> arith.ConstantOp:

@@ -15,6 +15,7 @@ from hlo2tx8.device.isa import Instruction
 from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError
 
@@ -66,7 +67,7 @@ class ProductLoop:
 
 def _load_of(gemm: NeGemm, side: str, block: Block) -> Rdma:
     """The load of what a product reads, itself or what TDMA makes of it."""
-    buffers, ops = [spm.root_buffer(_value(gemm.field(side)))], list(block.ops)
+    buffers, ops = [spm.root_buffer(_value(gemm.field(side)))], ops_of(block)
     for op in ops[ops.index(gemm) :: -1]:
         if isinstance(op, Instruction) and not isinstance(op, NeGemm) and spm.root_buffer(_value(op.field("dst"))) in buffers:
             if isinstance(op, Rdma):

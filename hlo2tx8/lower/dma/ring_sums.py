@@ -43,7 +43,7 @@ from hlo2tx8.device.isa.ne import NeGemm, psum_format
 from hlo2tx8.device.mesh_sends import ring_group
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_ops, ops_of
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.branches import branch, leave
 from hlo2tx8.lower.dma.insert_waits import ORDERED
@@ -191,7 +191,7 @@ class _Ring:
         """The pieces of other tiles' columns."""
         start, body, panels = step_at(InsertPoint.before(product.loop)), product.loop.body.block, product.panels
         product.loop.operands[1] = start.value(self.pieces * (self.mesh.columns - 1))
-        for op in list(body.ops)[::-1]:
+        for op in ops_of(body)[::-1]:
             if panels.is_before_in_block(op) and op is not body.last_op:
                 op.detach()
                 op.erase(safe_erase=False)

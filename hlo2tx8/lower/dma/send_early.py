@@ -28,7 +28,7 @@ from hlo2tx8.device.isa.dte import DteMulticast
 from hlo2tx8.device.isa.kc_control import KcWait
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_ops, ops_of
 from hlo2tx8.lower.dma.allocate_spm import PAUSES, SpmSpace, live_ranges, rested
 from hlo2tx8.lower.dma.spread_loads import LOADS_PARTS, OF_ALL, SENDS_PARTS
 
@@ -53,7 +53,7 @@ class SendEarlyPass(ModulePass):
 def _phases(function: func.FuncOp) -> list[list[Operation]]:
     """The operations between meetings of the tiles, where there are loops among them."""
     phases = [list[Operation]()]
-    for op in function.body.block.ops:
+    for op in ops_of(function.body.block):
         if isinstance(op, xla.SyncTilesOp):
             phases.append([])
         else:

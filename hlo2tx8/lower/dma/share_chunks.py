@@ -40,7 +40,7 @@ from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.made import compare, if_op, yield_op
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_ops, ops_of
 from hlo2tx8.lower.dma.allocate_spm import FROM_START
 from hlo2tx8.lower.dma.load_parts import TOKEN_BYTES, LoadParts
 from hlo2tx8.lower.dma.mesh import COLUMN, Along, Mesh, TileIndex, meet_behind, others_in_line, quotient, remainder
@@ -58,7 +58,7 @@ class ShareChunksPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         rates = Rates.of(load_chip(self.chip))
         for function in defined_functions(op):
-            for loop in [o for o in function.body.block.ops if isinstance(o, scf.ForOp) and xla.ROW_TURNS in o.attributes]:
+            for loop in [o for o in ops_of(function.body.block) if isinstance(o, scf.ForOp) and xla.ROW_TURNS in o.attributes]:
                 _share(function, loop, rates)
 
 

@@ -11,7 +11,7 @@ from xdsl.traits import is_side_effect_free
 
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.dialects import spm
-from hlo2tx8.dialects.made import yield_op
+from hlo2tx8.dialects.made import put, yield_op
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.ir import copy_of
 
@@ -52,7 +52,7 @@ def clone_slice(block: Block, wanted: set[Operation], mapping: dict[SSAValue, SS
         if op not in wanted:
             continue
         if not op.regions:
-            builder.insert(copy_of(op, mapping))
+            put(builder, copy_of(op, mapping))
             continue
         shell = copy_of(op, mapping)
         for old, new in zip(op.regions, shell.regions, strict=True):
@@ -62,7 +62,7 @@ def clone_slice(block: Block, wanted: set[Operation], mapping: dict[SSAValue, SS
                 new.add_block(fresh)
                 clone_slice(old_block, wanted, mapping, Builder(InsertPoint.at_end(fresh)))
                 fresh.add_op(yield_op())
-        builder.insert(shell)
+        put(builder, shell)
 
 
 def is_inside(op: object, ancestor: Operation | None) -> bool:

@@ -32,7 +32,7 @@ from hlo2tx8.device.isa.lsu import Rdma, Wdma
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects import spm, xla
 from hlo2tx8.dialects.functions import defined_functions
-from hlo2tx8.dialects.nested import nested_of, nested_ops
+from hlo2tx8.dialects.nested import nested_of, nested_ops, ops_of
 from hlo2tx8.indexing import Const, Expr, Interval
 from hlo2tx8.indexing.simplify import range_of
 from hlo2tx8.ir import i64_attr
@@ -157,6 +157,8 @@ def _num_readers(op: Operation, index: TileIndex) -> int:
             is_positive = compared.predicate.value.data == POSITIVE and constant_of(compared.rhs) == 0
             sizes += (index.made_of(compared.lhs) or []) if is_positive else []
         parent = parent.parent_op()
+    if not sizes:
+        return index.mesh.rows * index.mesh.columns
     tiles = product(range(index.mesh.rows), range(index.mesh.columns))
     bounds = ([*(Interval(n, n) for n in tile), *index.bounds[2:]] for tile in tiles)
     return sum(all(range_of(size, own, ()).hi > 0 for size in sizes) for own in bounds)
@@ -206,7 +208,7 @@ def _send(block: Block, tile: SSAValue, loads: Sequence[_Alike], parts: Sequence
     step.insert(KcWait.make(engines=1 << Engine.DTE.value))
     step.insert(KcBarrier.make())
     _number(own, OF_ALL)
-    for op in list(own.ops):
+    for op in ops_of(own):
         op.detach()
         block.insert_op_before(op, reader)
 

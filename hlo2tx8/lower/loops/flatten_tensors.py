@@ -43,7 +43,7 @@ from hlo2tx8.dialects.xla import (
 from hlo2tx8.errors import LevelError
 from hlo2tx8.indexing import Const, Dim, Expr, FloorDiv, Interval, Sym, Variable
 from hlo2tx8.indexing.expr import from_terms
-from hlo2tx8.ir import append
+from hlo2tx8.ir import append, like
 from hlo2tx8.lower.loops.flat_scope import FlatScope
 
 
@@ -151,15 +151,8 @@ def _copy(op: Operation, block: Block, scope: FlatScope) -> Sequence[SSAValue]:
     operands = [
         scope.index_value(scope.indices[value], block) if value in scope.indices else scope.values[value] for value in op.operands
     ]
-    new = type(op).create(
-        operands=operands,
-        result_types=[flat_type(result.type) for result in op.results],
-        properties=dict(op.properties),
-        attributes=dict(op.attributes),
-    )
+    new = like(op, operands, [flat_type(result.type) for result in op.results])
     append(block, new)
-    for before, after in zip(op.results, new.results, strict=True):
-        after.name_hint = before.name_hint
     return new.results
 
 

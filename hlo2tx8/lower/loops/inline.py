@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_ops, ops_of
 from hlo2tx8.dialects.xla import PureCallOp
 from hlo2tx8.errors import LevelError
 
@@ -95,7 +95,7 @@ def move_body(function: func.FuncOp, call: PureCallOp) -> None:
     assert target is not None
     for arg, value in zip(source.args, call.arguments, strict=True):
         arg.replace_all_uses_with(value)
-    for op in tuple(source.ops):
+    for op in ops_of(source):
         if isinstance(op, func.ReturnOp):
             for result, value in zip(call.res, op.arguments, strict=True):
                 if value.name_hint is None:

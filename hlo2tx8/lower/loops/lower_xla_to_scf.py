@@ -34,7 +34,7 @@ from xdsl.passes import ModulePass
 
 from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.made import constant_index, for_op, if_op, yield_op
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_ops, ops_of
 from hlo2tx8.dialects.xla import (
     CHANNEL_BLOCKS,
     ApplyIndexingOp,
@@ -113,7 +113,7 @@ def _lower(loop: LoopOp, constants: _Constants) -> None:
     else:
         parent = loop.parent_block()
         assert parent is not None
-        for op in tuple(outer.ops):
+        for op in ops_of(outer):
             op.detach()
             parent.insert_op_before(op, loop)
         results = yielded
@@ -183,7 +183,7 @@ def _move_body(
     _rename(loop.range_args, counters)
     _rename(loop.iter_block_args, carried)
     yielded: Sequence[SSAValue] = ()
-    for op in tuple(loop.body.block.ops):
+    for op in ops_of(loop.body.block):
         if isinstance(op, YieldOp):
             yielded = tuple(op.arguments)
             break

@@ -21,6 +21,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from hlo2tx8.dialects.functions import defined_functions
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.dialects.xla import ApplyIndexingOp, ConstantOp, ElementwiseOp, ExtractAtOp, InDomainOp, PureCallOp
 
 Known: TypeAlias = dict[Hashable, Operation]
@@ -54,7 +55,7 @@ class SimplifyPass(ModulePass):
 
 def _merge(block: Block, known: Known, constants: Known) -> None:
     """Replace ops by equal ones that dominate them; gather the constants."""
-    for op in tuple(block.ops):
+    for op in ops_of(block):
         if op.regions:
             for region in op.regions:
                 for inner in region.blocks:
@@ -88,7 +89,7 @@ def _replace(op: Operation, other: Operation) -> None:
 
 
 def _remove_unused(block: Block) -> None:
-    for op in reversed(tuple(block.ops)):
+    for op in reversed(ops_of(block)):
         for region in op.regions:
             for inner in region.blocks:
                 _remove_unused(inner)

@@ -17,7 +17,7 @@ from hlo2tx8.device.isa.base import BufferType
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, Wdma
 from hlo2tx8.device.isa.ne import NeGemm
 from hlo2tx8.dialects import spm
-from hlo2tx8.dialects.nested import nested_ops
+from hlo2tx8.dialects.nested import nested_ops, ops_of
 
 MOST_DEPTH = 8
 """Ops that an offset is computed by, on top of each other."""
@@ -40,7 +40,7 @@ def share_equal_loads(root: Operation) -> None:
 
 def _share(block: Block, stored: set[int | SSAValue]) -> None:
     known: dict[Hashable, SSAValue] = {}
-    for op in tuple(block.ops):
+    for op in ops_of(block):
         if not isinstance(op, Rdma | TdmaGatherScatter) or (isinstance(op, Rdma) and op.field("slot") in stored):
             continue
         buffer = op.field("dst")

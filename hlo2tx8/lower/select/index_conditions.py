@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from hlo2tx8.device.formats import Format
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.indexing import Const, Expr, IndexingMap, Interval, Sym, simplify_expr, split_terms
 from hlo2tx8.lower.element_format import constant_bits, storage_format, vector_type
 from hlo2tx8.lower.select.instruction_tables import SWAPPED, hlo_name
@@ -76,7 +77,7 @@ class IndexConditions:
     def of(block: Block, fits: Callable[[Operation, LanesMeant], bool]) -> "IndexConditions":
         """Those of a block; of an operation and its lanes, `fits` says whether they are treated as such."""
         known: dict[SSAValue, LanesMeant | None] = {}
-        ops = list(block.ops)
+        ops = ops_of(block)
 
         def find(name: str, wanted: Iterable[Operation]) -> dict[Operation, LanesMeant]:
             named = (op for op in wanted if type(op) in Named and isinstance(op, Named))  # the first says no to most, and is fast

@@ -22,7 +22,7 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.functions import defined_functions
-from hlo2tx8.dialects.made import for_op
+from hlo2tx8.dialects.made import for_op, put
 from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.select.equal_loads import share_equal_loads
@@ -87,7 +87,7 @@ class _Selector:
                 lower, upper, step = (self.values[v] for v in (op.lb, op.ub, op.step))
                 loop = for_op(lower, upper, step, [], Region(body))
                 loop.attributes |= {key: value for key, value in op.attributes.items() if key in KEPT}
-                builder.insert(loop)
+                put(builder, loop)
                 self._ops(op.body.block, Builder(InsertPoint.at_end(body)), top)
             case xla.ConstantOp():
                 pass  # an immediate of the instructions that use it
@@ -96,7 +96,7 @@ class _Selector:
             case xla.AllocateScratchOp() if op.in_spm is not None:
                 pass  # the buffers of what a step stores
             case _ if not op.regions:
-                new = builder.insert(cloned(op, self.values))
+                new = put(builder, cloned(op, self.values))
                 self.values.update(zip(op.results, new.results, strict=True))
             case _:
                 raise CompileError("E3201", f"select-instructions meets {op.name}")

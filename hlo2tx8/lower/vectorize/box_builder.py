@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr, VectorType, i1, i32, 
 from xdsl.ir import Attribute, Block, SSAValue
 
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.made import put
 from hlo2tx8.indexing import Const, Expr
 from hlo2tx8.ir import vector_type_of
 from hlo2tx8.lower.element_format import vector_type
@@ -58,25 +59,25 @@ class BoxBuilder(ABC):
         if isinstance(known.type, VectorType):
             return known if vector_type(known).get_shape() == self.space.shape else self.broadcast(known)
         if known not in self.splats:
-            self.splats[known] = self.builder.insert(vec.SplatOp(known, self.space.shape)).result
+            self.splats[known] = put(self.builder, vec.SplatOp(known, self.space.shape)).result
         return self.splats[known]
 
     def index_vector(self, expr: Expr, type_: Attribute | None = None) -> SSAValue:
         """The value of an index expression in each lane, as integers of 32 bits where those suffice."""
         element = i32 if self.space.largest(expr) <= INT32_MAX else i64
         type_ = type_ or vector_type_of(element, self.space.shape)
-        return self.builder.insert(vec.IndexOp(self.fixed_values, self.space.map_of((expr,)), type_)).result
+        return put(self.builder, vec.IndexOp(self.fixed_values, self.space.map_of((expr,)), type_)).result
 
     def offset(self, base: Expr) -> SSAValue:
         """The value of an expression that is the same in all lanes."""
         m = self.space.map_of((base,), with_lanes=False)
-        return self.builder.insert(xla.ApplyIndexingOp(xla.IndexingMapAttr(m), self.fixed_values)).results[0]
+        return put(self.builder, xla.ApplyIndexingOp(xla.IndexingMapAttr(m), self.fixed_values)).results[0]
 
     def splat_int(self, value: int, like: Attribute) -> SSAValue:
         """An integer in every lane."""
         element = i64 if like == vector_type_of(i64, self.space.shape) else i32
-        constant = self.builder.insert(arith.ConstantOp(IntegerAttr(value, element)))
-        return self.builder.insert(vec.SplatOp(constant.result, self.space.shape)).result
+        constant = put(self.builder, arith.ConstantOp(IntegerAttr(value, element)))
+        return put(self.builder, vec.SplatOp(constant.result, self.space.shape)).result
 
     def box_region(self, region: LaneRegion) -> vec.BoxRegion:
         """The bounds of a region that those of the step do not have."""
@@ -91,13 +92,13 @@ class BoxBuilder(ABC):
         key = (exprs, kind, limit)
         if key not in self.bounds:
             m = self.space.map_of(exprs, with_lanes=False)
-            self.bounds[key] = self.builder.insert(vec.ExtentOp(self.fixed_values, m, kind, 0, limit)).result
+            self.bounds[key] = put(self.builder, vec.ExtentOp(self.fixed_values, m, kind, 0, limit)).result
         return self.bounds[key]
 
     def broadcast(self, value: SSAValue) -> SSAValue:
         """A vector from outside of a reduction in every lane of it."""
         type_ = vector_type_of(vector_type(value).element_type, self.space.shape)
-        return self.builder.insert(vec.BroadcastOp(value, type_)).result
+        return put(self.builder, vec.BroadcastOp(value, type_)).result
 
     def mask(self, region: LaneRegion) -> SSAValue:
         """True in the lanes of a region."""
@@ -108,10 +109,10 @@ class BoxBuilder(ABC):
         ]
         box = self.box_region(LaneRegion(region.clips))
         if box.dims or not masks:
-            masks.append(self.builder.insert(vec.MaskOp(box, self.space.shape)).result)
+            masks.append(put(self.builder, vec.MaskOp(box, self.space.shape)).result)
         mask = masks[0]
         for other in masks[1:]:
-            mask = self.builder.insert(arith.AndIOp(mask, other)).result
+            mask = put(self.builder, arith.AndIOp(mask, other)).result
         return mask
 
     def _compare(self, expr: Expr, bound: int, direction: str) -> SSAValue:
@@ -119,4 +120,4 @@ class BoxBuilder(ABC):
         limit = self.splat_int(bound, index.type)
         result_type = vector_type_of(i1, self.space.shape)
         attributes = {"comparison_direction": StringAttr(direction)}
-        return self.builder.insert(xla.ElementwiseOp("stablehlo.compare", [index, limit], result_type, attributes)).res
+        return put(self.builder, xla.ElementwiseOp("stablehlo.compare", [index, limit], result_type, attributes)).res

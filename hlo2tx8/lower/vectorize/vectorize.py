@@ -32,7 +32,7 @@ from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.functions import defined_functions
-from hlo2tx8.dialects.made import constant_index, for_op, yield_op
+from hlo2tx8.dialects.made import constant_index, for_op, put, yield_op
 from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Const, Dim, Expr, Sym, Variable
@@ -89,17 +89,17 @@ def _vectorize_op(op: Operation, builder: Builder, scope: _Scope) -> None:
     """One operation outside of lane loops."""
     match op:
         case xla.TileIdOp():
-            new = builder.insert(cloned(op))
+            new = put(builder, cloned(op))
             lo, hi = vec.ints(op.range)
             scope.add_fixed(op.tile, new.tile, lo, hi, "tile")
         case arith.ConstantOp():
             if isinstance(op.value, IntegerAttr) and op.result.type == xla.index:
                 scope.indices[op.result] = Const(op.value.value.data)
-            scope.values[op.result] = builder.insert(cloned(op)).results[0]
+            scope.values[op.result] = put(builder, cloned(op)).results[0]
         case xla.ConstantOp() | xla.AllocateScratchOp():
-            scope.values[op.results[0]] = builder.insert(cloned(op)).results[0]
+            scope.values[op.results[0]] = put(builder, cloned(op)).results[0]
         case xla.SyncTilesOp():
-            builder.insert(xla.SyncTilesOp([scope.values[o] for o in op.operands]))
+            put(builder, xla.SyncTilesOp([scope.values[o] for o in op.operands]))
             for operand, result in zip(op.operands, op.results, strict=True):
                 scope.values[result] = scope.values[operand]
         case scf.ForOp() if _is_lane_loop(op):
@@ -107,7 +107,7 @@ def _vectorize_op(op: Operation, builder: Builder, scope: _Scope) -> None:
         case scf.ForOp():
             _vectorize_step_loop(op, builder, scope)
         case func.ReturnOp():
-            builder.insert(func.ReturnOp())
+            put(builder, func.ReturnOp())
         case _:
             raise CompileError("E3001", f"vectorize meets {op.name} outside of lane loops")
 
@@ -125,9 +125,9 @@ def _vectorize_step_loop(op: scf.ForOp, builder: Builder, scope: _Scope) -> None
             _vectorize_op(child, inner, scope)
     scope.pop_fixed()
     scope.indices = known  # what the loop's counter decides is of no use behind it
-    inner.insert(yield_op())
-    lower, upper, stride = (builder.insert(constant_index(v)).result for v in (lo, hi, step))
-    loop = builder.insert(for_op(lower, upper, stride, [], Region(block)))
+    put(inner, yield_op())
+    lower, upper, stride = (put(builder, constant_index(v)).result for v in (lo, hi, step))
+    loop = put(builder, for_op(lower, upper, stride, [], Region(block)))
     loop.attributes.update(op.attributes)
 
 

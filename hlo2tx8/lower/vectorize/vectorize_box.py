@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from hlo2tx8.dialects import vec, xla
-from hlo2tx8.dialects.made import constant_index, for_op, of_two, yield_op
+from hlo2tx8.dialects.made import constant_index, for_op, of_two, put, yield_op
 from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Variable
@@ -42,7 +42,7 @@ class BoxVectorizer(BoxBuilder):
         for load in self.filled:
             if not load.result.uses and load.parent is not None:
                 Rewriter.erase_op(load)
-        return outer.insert(vec.BoxOp(self.space.shape, valid, block))
+        return put(outer, vec.BoxOp(self.space.shape, valid, block))
 
     def _guard(self, body: Block) -> tuple[tuple[Constraint, ...], Block]:
         """The constraints under which the step computes a lane, and the block that computes it."""
@@ -89,7 +89,7 @@ class BoxVectorizer(BoxBuilder):
                 assert isinstance(op.value, IntegerAttr)
                 self.indices[op.result] = Const(op.value.value.data)
             case arith.ConstantOp() | xla.ConstantOp():
-                self.values[op.results[0]] = self.builder.insert(cloned(op)).results[0]
+                self.values[op.results[0]] = put(self.builder, cloned(op)).results[0]
             case tensor.ExtractOp():
                 self.values[op.result] = self._extract(op, region)
             case xla.ExtractAtOp():
@@ -140,7 +140,7 @@ class BoxVectorizer(BoxBuilder):
                 properties=dict(op.properties),
                 attributes=dict(op.attributes),
             )
-        self.values[op.results[0]] = self.builder.insert(new).results[0]
+        self.values[op.results[0]] = put(self.builder, new).results[0]
 
     def _index_arithmetic(self, op: Operation, operands: list[SSAValue], result_type: VectorType) -> Operation:
         """An index that becomes data (iota): a conversion from the integer vector of its expression."""
@@ -157,7 +157,7 @@ class BoxVectorizer(BoxBuilder):
         old, block = op.body.block, Block(arg_types=[xla.index, *(value.type for value in carried)])
         for before, after in zip(old.args, block.args, strict=True):
             after.name_hint = before.name_hint
-        lower, upper, stride = (self.builder.insert(constant_index(n)).result for n in (lo, hi, step))
+        lower, upper, stride = (put(self.builder, constant_index(n)).result for n in (lo, hi, step))
         outer = self.builder, self.space, self.fixed_values, dict(self.indices), dict(self.conditions)
         known = dict(self.loads), dict(self.bounds), dict(self.splats)
         counter = Variable(lo, max(lo, hi - 1), old.args[0].name_hint)
@@ -167,11 +167,11 @@ class BoxVectorizer(BoxBuilder):
         self.values.update(zip(old.args[1:], block.args[1:], strict=True))
         self.builder = Builder(InsertPoint.at_end(block))
         results = [self.vector(value) for value in self.block(old, region)]
-        self.builder.insert(yield_op(*results))
+        put(self.builder, yield_op(*results))
         # What the body loaded is known in the body only.
         self.builder, self.space, self.fixed_values, self.indices, self.conditions = outer
         self.loads, self.bounds, self.splats = known
-        loop = self.builder.insert(for_op(lower, upper, stride, carried, block))
+        loop = put(self.builder, for_op(lower, upper, stride, carried, block))
         self.values.update(zip(op.results, loop.results, strict=True))
 
     def _constant(self, value: SSAValue) -> int:
@@ -196,7 +196,7 @@ class BoxVectorizer(BoxBuilder):
             return self._gather(source, offset, result_type)
         clips = self.box_region(region) if region.is_box else None
         new = vec.LoadOp(source, self.offset(access.base), access.strides, result_type, clips)
-        return self.builder.insert(new).result
+        return put(self.builder, new).result
 
     def _extract_at(self, op: xla.ExtractAtOp, region: LaneRegion) -> SSAValue:
         """An element at a place that data move; where only lanes of a region may read, the whole place becomes data."""
@@ -206,17 +206,17 @@ class BoxVectorizer(BoxBuilder):
         result_type = vector_type_of(_element_type(source), self.space.shape)
         if access is None or not region.without(self.guard).is_whole:
             place = self.index_vector(offset, shift.type)
-            shift = self._inside(source, self.builder.insert(of_two(arith.AddiOp, place, shift)).result)
+            shift = self._inside(source, put(self.builder, of_two(arith.AddiOp, place, shift)).result)
             access = LaneAccess(Const(0), (0,) * len(self.space.lanes))
         varying = varying_lanes(shift, {})
         new = vec.LoadAtOp(source, self.offset(access.base), access.strides, shift, varying, result_type)
-        return self.builder.insert(new).result
+        return put(self.builder, new).result
 
     def _inside(self, source: SSAValue, index: SSAValue) -> SSAValue:
         """The indices, those outside of the tensor moved into it."""
         last = self.splat_int(max(_num_elements(source) - 1, 0), index.type)
-        index = self.builder.insert(arith.MinSIOp(index, last)).result
-        return self.builder.insert(arith.MaxSIOp(index, self.splat_int(0, index.type))).result
+        index = put(self.builder, arith.MinSIOp(index, last)).result
+        return put(self.builder, arith.MaxSIOp(index, self.splat_int(0, index.type))).result
 
     def _stays_inside(self, source: SSAValue, offset: Expr) -> bool:
         bounds = self.space.bounds(offset)
@@ -227,14 +227,14 @@ class BoxVectorizer(BoxBuilder):
         index = self.index_vector(offset)
         if not self._stays_inside(source, offset):
             index = self._inside(source, index)
-        return self.builder.insert(vec.GatherOp(source, index, result_type)).result
+        return put(self.builder, vec.GatherOp(source, index, result_type)).result
 
     def _insert(self, op: tensor.InsertOp) -> None:
         target = self.values[op.dest]
         access = self.space.access(self.indices[op.indices[0]])
         if access is None:
             raise CompileError("E3005", "a store is not affine in the lanes of its box")
-        self.builder.insert(vec.StoreOp(self.vector(op.scalar), target, self.offset(access.base), access.strides))
+        put(self.builder, vec.StoreOp(self.vector(op.scalar), target, self.offset(access.base), access.strides))
         self.values[op.result] = target
 
     def _insert_at(self, op: xla.InsertAtOp) -> None:
@@ -244,7 +244,7 @@ class BoxVectorizer(BoxBuilder):
         if access is None or varying_lanes(shift, {}) or (where is not None and varying_lanes(where, {})):
             raise CompileError("E3005", "a store is not affine in the lanes of its box")
         value, offset = self.vector(op.scalar), self.offset(access.base)
-        self.builder.insert(vec.StoreAtOp(value, target, offset, access.strides, shift, where))
+        put(self.builder, vec.StoreAtOp(value, target, offset, access.strides, shift, where))
         self.values[op.res] = target
 
     # ---------------------------------------------------------------------------------------------- regions
@@ -285,12 +285,12 @@ class BoxVectorizer(BoxBuilder):
                 self.box_region(taken),
                 fill,
             )
-            result = self.builder.insert(new).result
+            result = put(self.builder, new).result
             self.filled.append(owner)
             return result
         mask = self.mask(here)
         values = [mask, self.vector(then), self.vector(other)]
-        return self.builder.insert(xla.ElementwiseOp("stablehlo.select", values, values[1].type)).res
+        return put(self.builder, xla.ElementwiseOp("stablehlo.select", values, values[1].type)).res
 
 
 def _stores(op: scf.IfOp) -> bool:

@@ -27,6 +27,7 @@ from hlo2tx8.device.formats import Format
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.device.rates import is_multiplied_in_blocks
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.made import put
 from hlo2tx8.dialects.xla_dot import WindowLine
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable
 from hlo2tx8.lower.element_format import format_of
@@ -58,7 +59,7 @@ def vectorize_dot(box: BoxBuilder, op: xla.DotOp, region: LaneRegion) -> None:
         init, depth, *orders, row, column, windows, is_per_channel=is_per_channel, is_backward=is_backward, parts=op.num_parts
     )
     new.attributes.update(op.attributes)
-    box.values[op.res] = box.builder.insert(new).res
+    box.values[op.res] = put(box.builder, new).res
 
 
 def _take_lanes(rows: "_Side", columns: "_Side", shape: Sequence[int], *, is_per_channel: bool) -> None:
@@ -285,7 +286,7 @@ class _Side:
         for table in (box.loads, box.bounds, box.splats):
             table.clear()
         (element,) = (box.vector(value) for value in box.block(self.block, LaneRegion()))
-        box.builder.insert(xla.YieldOp([element]))
+        put(box.builder, xla.YieldOp([element]))
         box.builder, box.space, box.guard, box.indices, box.conditions = outer
         box.loads, box.bounds, box.splats = known
         box.on_lines = frozenset()

@@ -14,6 +14,7 @@ from xdsl.ir import Block
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.made import put
 from hlo2tx8.indexing import Sym, Variable
 from hlo2tx8.lower.vectorize.box_builder import BoxBuilder
 from hlo2tx8.lower.vectorize.lane_access import LaneRegion, LaneSpace
@@ -32,7 +33,7 @@ def vectorize_join_at(box: BoxBuilder, op: xla.JoinAtOp, region: LaneRegion) -> 
     elements = _vectorized(box, op.elements.block, region, (*lanes[:lane], number, *behind), lane)
     new = vec.VecJoinAtOp(lane, op.num_updates, init, places, elements, combiner_of(box, op.combiner.block))
     new.attributes.update(op.attributes)
-    box.values[op.res] = box.builder.insert(new).res
+    box.values[op.res] = put(box.builder, new).res
 
 
 def _vectorized(box: BoxBuilder, old: Block, region: LaneRegion, lanes: tuple[Variable, ...], lane: int) -> Block:
@@ -43,6 +44,6 @@ def _vectorized(box: BoxBuilder, old: Block, region: LaneRegion, lanes: tuple[Va
     box.indices[old.args[0]] = Sym(lane)
     box.space, box.builder = LaneSpace(box.space.fixed, lanes), Builder(InsertPoint.at_end(block))
     yielded = [box.vector(value) for value in box.block(old, region)]
-    box.builder.insert(xla.YieldOp(yielded))
+    put(box.builder, xla.YieldOp(yielded))
     (box.builder, box.space), (box.loads, box.bounds, box.splats) = outer, known
     return block

@@ -14,6 +14,7 @@ from xdsl.ir import Block
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.made import put
 from hlo2tx8.indexing import Dim, Expr, Sym, Variable
 from hlo2tx8.lower.vectorize.box_builder import BoxBuilder
 from hlo2tx8.lower.vectorize.lane_access import Constraint, LaneRegion, LaneSpace
@@ -36,11 +37,11 @@ def vectorize_reduce(box: BoxBuilder, op: xla.ReduceOp, region: LaneRegion) -> N
     for table in (box.loads, box.bounds, box.splats):
         table.clear()
     elements = [box.vector(value) for value in box.block(old, region)]
-    box.builder.insert(xla.YieldOp(elements))
+    put(box.builder, xla.YieldOp(elements))
     box.builder, box.space, box.guard, box.indices, box.conditions = outer
     box.loads, box.bounds, box.splats = known
     new = vec.VecReduceOp(op.num_lanes, init, block, combiner_of(box, op.combiner.block), is_outer=is_outer)
-    box.builder.insert(new)
+    put(box.builder, new)
     box.values.update(zip(op.res, new.res, strict=True))
 
 
@@ -48,7 +49,7 @@ def vectorize_reduce_lanes(box: BoxBuilder, op: xla.ReduceLanesOp | xla.ScanLane
     """The lanes of the step are those of the box."""
     elements, init = ([box.vector(value) for value in values] for values in (op.elements, op.init))
     kind = vec.VecReduceLanesOp if isinstance(op, xla.ReduceLanesOp) else vec.VecScanLanesOp
-    new = box.builder.insert(kind(op.lanes, elements, init, combiner_of(box, op.combiner.block)))
+    new = put(box.builder, kind(op.lanes, elements, init, combiner_of(box, op.combiner.block)))
     new.attributes.update(op.attributes)
     box.values.update(zip(op.res, new.res, strict=True))
 

@@ -6,6 +6,7 @@ Before:                                                      After:
 """
 
 from hlo2tx8.dialects import vec, xla
+from hlo2tx8.dialects.made import put
 from hlo2tx8.errors import CompileError
 from hlo2tx8.indexing import Sym
 from hlo2tx8.lower.vectorize.box_builder import BoxBuilder
@@ -30,6 +31,6 @@ def vectorize_sort_lanes(box: BoxBuilder, op: xla.SortLanesOp) -> None:
             raise CompileError("E3004", "lanes of one step are sorted in different directions")
         descending = box.offset(odd)
     words = [box.vector(word) for word in op.words]
-    new = box.builder.insert(vec.VecSortLanesOp(op.lane, words, descending, is_bitonic=op.is_bitonic is not None))
+    new = put(box.builder, vec.VecSortLanesOp(op.lane, words, descending, is_bitonic=op.is_bitonic is not None))
     new.attributes.update(op.attributes)
     box.values.update(zip(op.res, new.res, strict=True))

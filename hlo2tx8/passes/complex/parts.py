@@ -20,6 +20,7 @@ from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.builders.formula import Pred, Term
 from hlo2tx8.dialects.hlo import LayoutAttr, LiteralAttr, origin
 from hlo2tx8.dialects.layout import as_tensor, is_tensor, minor_to_major
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.errors import CompileError
 from hlo2tx8.hlo.accumulation import only_adds
 from hlo2tx8.hlo.lookup import attributes_of
@@ -114,7 +115,7 @@ class SplitComplex:
         terminator.operands = self.flat(terminator.operands)
 
     def ops(self, block: Block) -> None:
-        for op in tuple(block.ops):
+        for op in ops_of(block):
             if op is not block.last_op:
                 self.op(op)
 

@@ -9,6 +9,7 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.builders.expansion import Expansion, conv_numbers, dot_numbers, int_array
 from hlo2tx8.dialects.literal import ElementsAttr, LiteralAttr
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.convolution import numbers_of
 from hlo2tx8.hlo.ops.dot import numbers_of as numbers_of_dot
@@ -24,7 +25,7 @@ def reorder(block: Block, orders: Mapping[SSAValue, Order], *, with_products: bo
     """Gives the dimensions of these tensors their new order, and transposes what others make or read in the old one; products are
     such others, or make and read new orders too, and broadcasts read them."""
     makers, readers = (MADE_AROUND_PRODUCTS, READ_AROUND_PRODUCTS) if with_products else (MADE_IN_ANY_ORDER, READ_IN_ANY_ORDER)
-    reordering, ops = _Reordering(orders, makers, readers), tuple(block.ops)
+    reordering, ops = _Reordering(orders, makers, readers), ops_of(block)
     reordering.take(block.args, Expansion(ops[0]))
     for op in ops:
         reordering.visit(op, block)

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.partitioner.instruction import shape_of
@@ -115,7 +116,7 @@ class _SetsAlike:
     @staticmethod
     def of(block: Block) -> "_SetsAlike":
         """Those of a block."""
-        ops = list(block.ops)
+        ops = ops_of(block)
         sets = sets_alike(block)
         of_value = {value: number for number, values in enumerate(sets) for value in values}
         followed: dict[int, list[int]] = {}

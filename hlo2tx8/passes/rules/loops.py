@@ -8,6 +8,7 @@ from xdsl.rewriter import Rewriter
 
 from hlo2tx8.dialects.hlo import CopyOp
 from hlo2tx8.dialects.layout import is_tensor
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.dialects.stablehlo import OPS
 from hlo2tx8.hlo.lookup import has_spec, spec_of, tensor_like
 from hlo2tx8.hlo.regions import inline_region, terminator_of
@@ -64,7 +65,7 @@ def _unroll(loop: Operation, turns: int) -> None:
     values: list[SSAValue] = list(loop.operands)
     for _ in range(turns):
         mapping: dict[SSAValue, SSAValue] = dict(zip(body.args, values, strict=True))
-        for op in list(body.ops)[:-1]:
+        for op in ops_of(body)[:-1]:
             block.insert_op_before(op.clone(mapping), loop)
         values = [mapping.get(value, value) for value in terminator_of(body).operands]
     Rewriter.replace_op(loop, [], values)

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 from xdsl.ir import Block, Operation, SSAValue
 
 from hlo2tx8.dialects.layout import is_row_major
+from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.precision import are_factors_alike
@@ -57,13 +58,13 @@ class Scores:
             if op.name != DOT:
                 waiting += op.operands
         block = value.owner.parent
-        return [op for op in block.ops if op in found] if isinstance(block, Block) else []
+        return [op for op in ops_of(block) if op in found] if isinstance(block, Block) else []
 
 
 def find_scores(block: Block, costs: Costs) -> Scores:
     """The scores of a block and their readers."""
     found = Scores()
-    for op in block.ops:
+    for op in ops_of(block):
         steps = _steps_from_nothing(found, op)
         if steps is not None and steps <= MOST_STEPS:
             found.anywhere[op] = steps
