@@ -14,8 +14,6 @@ from hlo2tx8.schedule.search import fastest_of, search
 
 Choice = TypeVar("Choice")
 NEAR = 1.5
-MARGIN = 0.75
-"""Of what a candidate is expected to take beside others of its family that were timed, that it may take."""
 MOST_TIMED = 3
 """Candidates that are timed beside a rough one and the best of each other family, at most."""
 Judge: TypeAlias = Callable[[ModuleOp], Feasibility]
@@ -127,9 +125,9 @@ def _expected(candidate: Candidate[Choice], timed: Iterable[tuple[Candidate[Choi
 
 
 def _is_hopeless(candidate: Candidate[Choice], timed: Iterable[tuple[Candidate[Choice], Feasibility]]) -> bool:
-    """Would it be slower than the best that was timed even if it takes some less than expected?"""
+    """Would it be slower than the best that was timed even if it takes no more of what is expected than its `margin`?"""
     found = [its.cycles for _, its in timed if its.cycles and not its.why]
-    return bool(found) and MARGIN * _expected(candidate, timed) > min(found)
+    return bool(found) and candidate.margin * _expected(candidate, timed) > min(found)
 
 
 def _timed(time: Judge, emit: Callable[[Choice], ModuleOp], candidate: Candidate[Choice]) -> Feasibility:

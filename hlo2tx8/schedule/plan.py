@@ -22,6 +22,8 @@ from hlo2tx8.notes import Decision, Name, What
 Choice = TypeVar("Choice")
 MOST_TRIALS = 8
 """Candidates of a family that are lowered at most: what keeps them from being taken need not keep those of others."""
+MARGIN = 0.75
+"""Of what a candidate is expected to take beside others of its family that were timed, that it may take."""
 MUCH_SLOWER = 2.0
 """A plan that is estimated to take so many times as long as one that was rejected is not taken without a word."""
 
@@ -41,13 +43,14 @@ class Estimate:
 class Candidate(Generic[Choice]):
     """One way to compute a kernel, by a name that tells it from the others; `choice` is what an emitter makes it of. What one
     candidate of a `family` takes beyond its estimate, the others are held to. `is_rough`: its estimate is, so that it is timed
-    beside others before it is taken."""
+    beside others before it is taken; at `margin` of what is expected beside those of its family, if it may be faster there."""
 
     name: str
     estimate: Estimate
     choice: Choice
     family: str = ""
     is_rough: bool = False
+    margin: float = MARGIN
 
 
 @dataclass(frozen=True)
