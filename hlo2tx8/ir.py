@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     LocationAttr,
     StringAttr,
+    TensorType,
     VectorType,
     i32,
     i64,
@@ -201,6 +202,11 @@ def make(
     return op
 
 
+def maker_of(value: SSAValue) -> Operation | None:
+    """The op that a value is a result of; None for an argument of a block. `owner` is to be asked for its class, of `ABCMeta`."""
+    return value.op if type(value) is OpResult else None
+
+
 def append(block: Block, op: Operation) -> None:
     """Puts a new op, in which the block is not, at the end of a block; `Block.add_op` goes up through all that is around the
     block to see that the op is not there."""
@@ -332,3 +338,13 @@ def _vector(element: Attribute, shape: tuple[int, ...]) -> VectorType[Attribute]
 def vector_type_of(element: Attribute, shape: Sequence[int]) -> VectorType[Attribute]:
     """The type of a vector."""
     return _vector(element, tuple(shape))
+
+
+@lru_cache(maxsize=MOST)
+def _tensor(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
+    return TensorType(element, shape)
+
+
+def tensor_type_of(element: Attribute, shape: Sequence[int]) -> TensorType[Attribute]:
+    """The type of a tensor in the usual order."""
+    return _tensor(element, tuple(shape))

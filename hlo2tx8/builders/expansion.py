@@ -17,7 +17,7 @@ from hlo2tx8.dialects.struct_text import parse_struct
 from hlo2tx8.hlo.ops.convolution import ConvNumbers
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.indexing import IndexingMap
-from hlo2tx8.ir import i64_array, insert_before
+from hlo2tx8.ir import i64_array, insert_before, tensor_type_of
 
 
 def int_array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
@@ -75,7 +75,7 @@ class Expansion:
 
     def like(self, value: SSAValue, shape: Sequence[int]) -> TensorType[Attribute]:
         """A tensor type of that shape with the element type of `value`."""
-        return TensorType(as_tensor(value.type).element_type, shape)
+        return tensor_type_of(as_tensor(value.type).element_type, shape)
 
     def transpose(self, value: SSAValue, order: Sequence[int]) -> SSAValue:
         """The dimensions in another order; the value itself if it is the same."""

@@ -291,7 +291,7 @@ def _check(ops: Iterable[Operation], level: Level, dialects: tuple[str, ...], *,
     for op in ops if flat or strange else ():
         if op.name in strange:
             wrong[op.name] = wrong.get(op.name, 0) + 1
-        elif flat and any(isinstance(t, TensorType) and len(t.get_shape()) > 1 for t in op.result_types):
+        elif flat and any(type(own.type) is TensorType and len(own.type.get_shape()) > 1 for own in op.results):
             name = f"{op.name} with a tensor of rank > 1"
             wrong[name] = wrong.get(name, 0) + 1
     if wrong:

@@ -43,7 +43,7 @@ from hlo2tx8.dialects.hlo_indexed import ReadAtOp, WriteAtOp
 from hlo2tx8.dialects.hlo_lines import JoinAtOp, ScanOp, SortWordsOp
 from hlo2tx8.dialects.literal import ElementsAttr, Literal, LiteralAttr, is_splat_literal
 from hlo2tx8.dialects.xla_indexing import IndexingMapAttr
-from hlo2tx8.ir import DeclaredOp, integers
+from hlo2tx8.ir import DeclaredOp, integers, text_attr
 
 
 @irdl_attr_definition
@@ -147,7 +147,7 @@ class FusionOp(DeclaredOp):
         super().__init__(
             operands=[inputs],
             result_types=[result_types],
-            properties={"kind": StringAttr(kind)} | ({"fusion_name": StringAttr(name)} if name else {}),
+            properties={"kind": text_attr(kind)} | ({"fusion_name": text_attr(name)} if name else {}),
             regions=[body],
         )
 

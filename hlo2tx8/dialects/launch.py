@@ -51,7 +51,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from hlo2tx8.ir import DeclaredOp, i64_array, i64_attr
+from hlo2tx8.ir import DeclaredOp, i64_array, i64_attr, text_attr
 
 
 class _LaunchesKernel(SymbolUserOpInterface):
@@ -106,7 +106,7 @@ class KernelOp(DeclaredOp):
                 "updates": i64_array(updates) if updates else None,
                 "tiles": tiles,
             },
-            attributes={"loc": StringAttr(origin)} if origin else {},
+            attributes={"loc": text_attr(origin)} if origin else {},
         )
 
     @property

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     UnitAttr,
+    f32,
     i8,
     i32,
     i64,
@@ -46,7 +47,7 @@ from hlo2tx8.ir import DeclaredOp, i64_array, i64_attr
 def sums_type(element: Attribute) -> Attribute | None:
     """The type in which products of two such elements are added up; None if the matrix engine does not multiply them."""
     if isinstance(element, BFloat16Type | Float16Type | Float32Type):
-        return Float32Type()
+        return f32
     return i32 if isinstance(element, IntegerType) and element == i8 else None
 
 

@@ -46,6 +46,7 @@ from hlo2tx8.frontend.types import Layout, layout_of, with_layout
 from hlo2tx8.hlo.module import NO_INLINE
 from hlo2tx8.hlo.placement import FRONTEND
 from hlo2tx8.hlo.regions import CONTROL
+from hlo2tx8.ir import text_attr
 
 _DROPPED = ("xla_shape", "source_layout", "output_operand_aliasing")
 _CONSTANTS = ("stablehlo.constant", "chlo.constant", "arith.constant")
@@ -219,7 +220,7 @@ class _Walker:
         new = self.make(op, name, operands, results, attributes)
         location = self.locations.text(op.location, self.call_site)
         if location:
-            new.attributes["loc"] = StringAttr(location)
+            new.attributes["loc"] = text_attr(location)
         values.update(zip(own_results, new.results, strict=True))
         return new
 

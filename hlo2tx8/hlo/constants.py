@@ -3,17 +3,18 @@
 from typing import Any
 
 import numpy.typing as npt
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from hlo2tx8.dialects.hlo import LiteralAttr
+from hlo2tx8.ir import maker_of
 
 Array = npt.NDArray[Any]
 
 
 def scalar_of(value: SSAValue) -> Array | None:
     """The element (a 0-d array) that all elements of the value equal, None if that is not known."""
-    owner = value.owner
-    if not isinstance(owner, Operation):
+    owner = maker_of(value)
+    if owner is None:
         return None
     if owner.name == "stablehlo.broadcast_in_dim":
         return scalar_of(owner.operands[0])

@@ -10,6 +10,7 @@ from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.nested import ops_of
 from hlo2tx8.hlo.lookup import names_of
 from hlo2tx8.hlo.spec import Kind
+from hlo2tx8.ir import maker_of
 from hlo2tx8.partitioner.instruction import tensor_type
 
 _MERGED = names_of(Kind.ELEMENTWISE, Kind.SHAPING, Kind.INDEXED, Kind.REDUCE, Kind.DOT, Kind.CONSTANT)
@@ -46,8 +47,8 @@ def _key(op: Operation, inside: dict[SSAValue, int]) -> Hashable:
 
 def _same(value: SSAValue) -> Hashable:
     """A value; of a constant that is a scalar, what is equal for all others of that element."""
-    owner = value.owner
-    if not isinstance(owner, Operation) or owner.name != "stablehlo.constant" or tensor_type(value).get_shape() != ():
+    owner = maker_of(value)
+    if owner is None or owner.name != "stablehlo.constant" or tensor_type(value).get_shape() != ():
         return value
     return owner.properties["value"], value.type
 

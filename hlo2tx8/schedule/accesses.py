@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.indexing import Expr, IndexingMap
+from hlo2tx8.ir import tensor_type_of
 from hlo2tx8.partitioner.computation import PartitionedComputation, SubgraphFunction
 from hlo2tx8.partitioner.instruction import (
     compose,
@@ -32,6 +33,9 @@ from hlo2tx8.schedule.work_split import (
     WorkSplit,
     split_work,
 )
+
+_TRUTH = tensor_type_of(i1, ())
+"""Of a condition on the index."""
 
 SPM_SHARE = 0.8
 """What the vectors of one step may take of the SPM, two buffers per tensor read or written; the rest is for what alignment,
@@ -241,7 +245,7 @@ def _condition(map: IndexingMap, whole: IndexingMap) -> dict[TensorAccess, None]
     """A pure condition on the index, if the map has one."""
     if not map.constraints and all(d.lo <= 0 and d.hi >= v.hi for d, v in zip(map.dims, whole.dims, strict=True)):
         return {}
-    return {TensorAccess(map.with_results(()), TensorType(IntegerAttr(0, 1).type, [])): None}
+    return {TensorAccess(map.with_results(()), _TRUTH): None}
 
 
 def _width_bytes(element: Attribute) -> int:

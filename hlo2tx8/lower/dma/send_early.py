@@ -58,7 +58,7 @@ def _phases(function: func.FuncOp) -> list[list[Operation]]:
             phases.append([])
         else:
             phases[-1].append(op)
-    return [phase for phase in phases if any(isinstance(op, scf.ForOp) for op in phase)]
+    return [phase for phase in phases if any(type(op) is scf.ForOp for op in phase)]
 
 
 def _send_early(function: func.FuncOp, phase: Sequence[Operation], following: Sequence[Operation], space: SpmSpace) -> None:

@@ -12,8 +12,8 @@ from xdsl.traits import is_side_effect_free
 from hlo2tx8.device.isa import Instruction
 from hlo2tx8.dialects import spm
 from hlo2tx8.dialects.made import put, yield_op
-from hlo2tx8.dialects.nested import nested_ops
-from hlo2tx8.ir import copy_of
+from hlo2tx8.dialects.nested import nested_ops, ops_of
+from hlo2tx8.ir import copy_of, maker_of
 
 
 def instructions_in(loop: Operation) -> Iterator[Instruction]:
@@ -38,8 +38,7 @@ def collect_slice(op: Operation, loop: Operation, wanted: set[Operation]) -> Non
         return
     wanted.add(op)
     for operand in op.operands:
-        owner = operand.owner
-        if isinstance(owner, Operation) and is_inside(owner, loop):
+        if (owner := maker_of(operand)) is not None and is_inside(owner, loop):
             collect_slice(owner, loop, wanted)
     parent = op.parent_op()
     if parent is not None and parent is not loop:
@@ -48,7 +47,7 @@ def collect_slice(op: Operation, loop: Operation, wanted: set[Operation]) -> Non
 
 def clone_slice(block: Block, wanted: set[Operation], mapping: dict[SSAValue, SSAValue], builder: Builder) -> None:
     """Clones the wanted operations of a block, with values replaced by `mapping`, which learns the clones' results."""
-    for op in block.ops:
+    for op in ops_of(block):
         if op not in wanted:
             continue
         if not op.regions:

@@ -205,11 +205,11 @@ class _Encoder:
         self.forms[op.result] = LinearForm.of_register(rd)
 
     def _index(self, op: Operation) -> None:
-        if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
-            self.forms[op.results[0]] = LinearForm(op.value.value.data)
+        kind = type(op)  # compared, as none is derived from: `isinstance` asks `ABCMeta` of ops that are not ours
+        if kind is arith.ConstantOp and isinstance(value := op.properties["value"], IntegerAttr):
+            self.forms[op.results[0]] = LinearForm(value.value.data)
             return
         operands = [self.forms[o] for o in op.operands]
-        kind = type(op)  # compared, as none is derived from: `isinstance` asks `ABCMeta` of ops that are not ours
         if kind is arith.AddiOp:
             form = operands[0] + operands[1]
         elif kind is arith.MuliOp:
@@ -323,8 +323,8 @@ class _Encoder:
             self.values.forget()
 
     def _field(self, value: int | SSAValue, further: LinearForm | None) -> Operand:
-        if isinstance(value, SSAValue) and value in self.slots:
+        if isinstance(value, int):
+            return value if further is None else self._operand(LinearForm(value) + further)
+        if value in self.slots:
             return self.slots[value]
-        if further is None:
-            return value if isinstance(value, int) else self._operand(self.forms[value])
-        return self._operand((LinearForm(value) if isinstance(value, int) else self.forms[value]) + further)
+        return self._operand(self.forms[value] if further is None else self.forms[value] + further)

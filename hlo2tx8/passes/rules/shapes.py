@@ -16,7 +16,7 @@ from hlo2tx8.hlo.lookup import attributes_of
 from hlo2tx8.hlo.ops.dot import numbers_of
 from hlo2tx8.hlo.types import numpy_dtype
 from hlo2tx8.indexing import Const, Dim
-from hlo2tx8.ir import i64_attr
+from hlo2tx8.ir import i64_attr, maker_of, tensor_type_of
 from hlo2tx8.partitioner.contraction import dot_dimensions
 from hlo2tx8.partitioner.instruction import shape_of
 from hlo2tx8.passes.rules.turned_products import turned_product
@@ -35,8 +35,8 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 def _made_by(value: SSAValue, name: str) -> Operation | None:
-    owner = value.owner
-    return owner if isinstance(owner, Operation) and owner.name == f"stablehlo.{name}" else None
+    owner = maker_of(value)
+    return owner if owner is not None and owner.name == f"stablehlo.{name}" else None
 
 
 def _transpose(op: Operation) -> SSAValue | None:
@@ -219,7 +219,7 @@ def sink_broadcast(op: Operation) -> SSAValue | None:
     operands = [
         _splat_of(value, small, e) if source is None else source for value, source in zip(op.operands, sources, strict=True)
     ]
-    type_ = TensorType(as_tensor(op.results[0].type).element_type, small)
+    type_ = tensor_type_of(as_tensor(op.results[0].type).element_type, small)
     value = e.insert(
         op.create(operands=operands, result_types=[type_], properties=op.properties, attributes=op.attributes)
     ).results[0]
