@@ -39,7 +39,7 @@ from hlo2tx8.dialects.vector_instructions import unconverted
 from hlo2tx8.hlo import numpy_dtype
 from hlo2tx8.hlo.accumulation import accumulated_types, only_adds
 from hlo2tx8.ir import i64_array
-from hlo2tx8.partitioner.instruction import tensor_type
+from hlo2tx8.partitioner.instruction import is_elementwise, tensor_type
 from hlo2tx8.partitioner.reduction_order import joins_apart, reduced_dimensions, why_in_order
 from hlo2tx8.passes.statistics.alike import is_read_again
 from hlo2tx8.schedule.costs import Costs
@@ -48,10 +48,16 @@ from hlo2tx8.schedule.whole_rows import why_not_whole
 
 LEAST_KERNELS = 3.9
 """An input that DDR gives in less time than as many kernels need besides their work is not worth a second loop."""
+MOST_KERNELS = 16
+"""Where it takes longer than as many, a kernel more is no matter."""
 BUSY = 0.75
 """A share of the tiles that is enough."""
 BUSY_IN_ROWS = 0.6
 """The same where steps would hold rows whole and read them once for the reduction and for what is made of it."""
+LEAST_COLUMN_TILES = 0.25
+"""A share of the tiles without which one kernel waits for its own first loads too long."""
+WORD_BYTES = 4
+"""Of an element as the vector engine adds it up."""
 MOST_PARTS_PER_TILE = 8
 LEAST_TURNS = 16
 """Turns of a loop from which on a second kernel costs less."""
@@ -115,6 +121,8 @@ def _run_to_split(op: Operation, rates: Rates) -> _DimensionRun | None:
     share = _share(_num_pieces(shape, reduced, width, rates.line_bytes), rates.tiles)
     if share >= BUSY or (share >= BUSY_IN_ROWS and is_read_again(op) and not why_not_whole(op, reduced, Costs(rates))):
         return None
+    if _is_done_beside_loads(op, width, rates):
+        return None
     runs: list[_DimensionRun] = []
     for dim in reduced:
         before = runs[-1] if runs else None
@@ -124,6 +132,25 @@ def _run_to_split(op: Operation, rates: Rates) -> _DimensionRun | None:
             runs.append(_DimensionRun(dim, dim, shape[dim]))
     longest = max(runs, key=lambda run: run.extent)
     return longest if longest.extent >= 2 * rates.tiles else None
+
+
+def _is_done_beside_loads(op: Operation, width: int, rates: Rates) -> bool:
+    """Is one kernel, in which few tiles add up columns, done before DDR has given two kernels the input? Elements of `width` bytes
+    are converted where they are less than a word. Columns of long inputs are better read in whole rows: where rows begin inside a
+    line of memory, parts of them take more lines. Neither is said of an input that is computed, or read again."""
+    shape, reduced = tensor_type(op.operands[0]).get_shape(), reduced_dimensions(op)
+    loaded = prod(shape) * width / rates.ddr
+    made_by = unconverted(op.operands[0]).owner
+    is_computed = isinstance(made_by, Operation) and is_elementwise(made_by)
+    if loaded > MOST_KERNELS * rates.kernel or is_read_again(op) or is_computed:
+        return False
+    columns = prod(shape[max(reduced) + 1 :])
+    pieces = prod(size for dim, size in enumerate(shape[: max(reduced)]) if dim not in reduced) * -(-columns // UNIT)
+    if columns == 1 or len(op.results) > 1 or pieces < LEAST_COLUMN_TILES * rates.tiles:
+        return False
+    busiest = prod(shape) / pieces * -(-pieces // rates.tiles)
+    passes = 1 + (width < WORD_BYTES)
+    return busiest * passes * WORD_BYTES / rates.vector < loaded + rates.kernel
 
 
 def _has_layout(value: SSAValue) -> bool:

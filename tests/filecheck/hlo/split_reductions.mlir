@@ -64,3 +64,26 @@ func.func @main(%x: tensor<4096x528xf32>, %y: tensor<4096x528xf32>) -> (tensor<5
 // CHECK:        "stablehlo.reshape"(%[[X]])
 // CHECK-NOT:    "stablehlo.reshape"(%[[Y]])
 // CHECK:        "stablehlo.reduce"(%[[Y]], {{.*}}dimensions = array<i64: 0>
+
+// -----
+
+// Columns of 9 tiles are added up before two kernels would have the input; those of 4 tiles, with four times as many rows, are not.
+
+func.func @main(%x: tensor<513x513xbf16>, %y: tensor<2048x256xbf16>, %zero: tensor<bf16>) -> (tensor<513xbf16>, tensor<256xbf16>) {
+  %0 = "stablehlo.reduce"(%x, %zero) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%a: tensor<bf16>, %b: tensor<bf16>):
+    %s = "stablehlo.add"(%a, %b) : (tensor<bf16>, tensor<bf16>) -> tensor<bf16>
+    "stablehlo.return"(%s) : (tensor<bf16>) -> ()
+  }) : (tensor<513x513xbf16>, tensor<bf16>) -> tensor<513xbf16>
+  %1 = "stablehlo.reduce"(%y, %zero) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%a: tensor<bf16>, %b: tensor<bf16>):
+    %s = "stablehlo.add"(%a, %b) : (tensor<bf16>, tensor<bf16>) -> tensor<bf16>
+    "stablehlo.return"(%s) : (tensor<bf16>) -> ()
+  }) : (tensor<2048x256xbf16>, tensor<bf16>) -> tensor<256xbf16>
+  func.return %0, %1 : tensor<513xbf16>, tensor<256xbf16>
+}
+
+// CHECK:      func.func @main(%[[X:.*]]: tensor<513x513xbf16>, %[[Y:.*]]: tensor<2048x256xbf16>
+// CHECK-NEXT:   "stablehlo.reduce"(%[[X]]
+// CHECK:        "stablehlo.reshape"
+// CHECK-SAME:     (tensor<2048x256x{{.*}}>) -> tensor<16x128x256x
