@@ -9,15 +9,37 @@ import difflib
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from hlo2tx8.compiler.trial import KernelTrial
+from hlo2tx8.device.chip import load_chip
+from hlo2tx8.emitters.emit_fusions import EmitFusionsPass
 from hlo2tx8.errors import Hlo2tx8Error
+from hlo2tx8.options import Options
 from hlo2tx8.tools.command_parser import end_with_hint
 from hlo2tx8.tools.nested_passes import without_nested
 from hlo2tx8.tools.universe import UNIVERSE
+
+
+def _ignore(share: float, what: str) -> None:
+    """Nobody hears what share of the work is done."""
+
+
+@dataclass(frozen=True)
+class _EmitFusionsAsCompiled(EmitFusionsPass):
+    """emit-fusions as the compiler runs it: plans are lowered in memory before one is taken, timed where estimates are rough."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        chip = load_chip(self.chip)
+        trial = KernelTrial(Options(chip=Path(self.chip) if self.chip else None), chip, False, _ignore, emission=0, stages=1)
+        replace(EmitFusionsPass(self.step_elements, self.chip, self.explain), judge=trial, time=trial.timed).apply(ctx, op)
 
 
 class OptMain(xDSLOptMain):
@@ -47,6 +69,7 @@ class OptMain(xDSLOptMain):
         for name, make in UNIVERSE.all_passes.items():
             if name not in self.available_passes:
                 self.register_pass(name, make)
+        self.available_passes[EmitFusionsPass.name] = lambda: _EmitFusionsAsCompiled
 
 
 def main(argv: Sequence[str] | None = None, program: str = "hlo2tx8-opt") -> int:
