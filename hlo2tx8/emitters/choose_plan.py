@@ -100,8 +100,8 @@ def _beside(
     most: int,
     time: Callable[[Candidate[Choice]], Feasibility],
 ) -> tuple[list[tuple[Candidate[Choice], Feasibility]], list[Candidate[Choice]]]:
-    """What is timed, and what is hopeless: the first; the best estimate of each other family; then as many as `most` that are
-    expected to take least."""
+    """The candidates that were timed, and those that were not: the first; the best estimate of each other family; then up to `most`
+    of the others, in the order of what they are expected to take, until one is hopeless."""
     timed, family = [first], first[0].family
     by_name = {candidate.name: candidate for candidate in near if candidate.name != first[0].name}
     left = sorted(by_name.values(), key=lambda candidate: candidate.estimate.cycles)
@@ -119,13 +119,13 @@ def _beside(
 
 
 def _expected(candidate: Candidate[Choice], timed: Iterable[tuple[Candidate[Choice], Feasibility]]) -> float:
-    """Cycles of a candidate if its estimate is as much too low as that of its family that is so least."""
+    """A candidate's estimate, times the least ratio of modelled to estimated cycles among those of its family that were timed."""
     of_family = [(its.cycles, known.estimate.cycles) for known, its in timed if known.family == candidate.family and its.cycles]
     return candidate.estimate.cycles * min((cycles / max(own, 1.0) for cycles, own in of_family), default=1.0)
 
 
 def _is_hopeless(candidate: Candidate[Choice], timed: Iterable[tuple[Candidate[Choice], Feasibility]]) -> bool:
-    """Would it be slower than the best that was timed even if it takes no more of what is expected than its `margin`?"""
+    """Would a candidate be slower than the best that was timed even if it took only its `margin` of what is expected?"""
     found = [its.cycles for _, its in timed if its.cycles and not its.why]
     return bool(found) and candidate.margin * _expected(candidate, timed) > min(found)
 

@@ -291,13 +291,13 @@ def _candidate(match: GemmMatch, parts: Sequence[_PartOfLoop], chosen: Sequence[
     is_plain = any(match.loops[own.function].lines and not own.loop.lines for own in parts)
     more = " with the tail" * any(own.tail for own in parts) + ", element by element" * is_plain
     name = " and ".join(map(str, chosen)) + more
-    is_at_once = any(way.is_from_last for way in chosen)
-    cycles = _cycles_at_once(chosen) if is_at_once else sum(way.cycles for way in chosen)
+    together = any(way.is_from_last for way in chosen)
+    cycles = _cycles_at_once(chosen) if together else sum(way.cycles for way in chosen)
     estimate = Estimate(cycles, max(way.spm_bytes for way in chosen))
     is_rough |= any(way.stays for way in chosen)
     is_rough |= any(way.is_shared for way in chosen) and (len(parts) > 1 or any(own.tail for own in parts))
     is_rough |= any(_is_uneven(own, way, match.fusion.target) for own, way in zip(parts, chosen, strict=True))
-    family = more or (" at once" if is_at_once else " and".join([""] * len(parts)))
+    family = more or (" at once" if together else " and".join([""] * len(parts)))
     return Candidate(name, estimate, replace(match, chosen=tuple(zip(parts, chosen, strict=True))), family, is_rough)
 
 

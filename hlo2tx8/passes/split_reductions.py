@@ -49,13 +49,13 @@ from hlo2tx8.schedule.whole_rows import why_not_whole
 LEAST_KERNELS = 3.9
 """An input that DDR gives in less time than as many kernels need besides their work is not worth a second loop."""
 MOST_KERNELS = 16
-"""Where it takes longer than as many, a kernel more is no matter."""
+"""Where DDR takes longer for an input than so many kernels need besides their work, one kernel more does not matter."""
 BUSY = 0.75
 """A share of the tiles that is enough."""
 BUSY_IN_ROWS = 0.6
 """The same where steps would hold rows whole and read them once for the reduction and for what is made of it."""
 LEAST_COLUMN_TILES = 0.25
-"""A share of the tiles without which one kernel waits for its own first loads too long."""
+"""The share of the tiles that must have columns: fewer wait too long for their own first loads."""
 WORD_BYTES = 4
 """Of an element as the vector engine adds it up."""
 MOST_PARTS_PER_TILE = 8
@@ -144,9 +144,8 @@ def _is_done_beside_loads(op: Operation, width: int, rates: Rates) -> bool:
     is_computed = isinstance(made_by, Operation) and is_elementwise(made_by)
     if loaded > MOST_KERNELS * rates.kernel or is_read_again(op) or is_computed:
         return False
-    columns = prod(shape[max(reduced) + 1 :])
-    pieces = prod(size for dim, size in enumerate(shape[: max(reduced)]) if dim not in reduced) * -(-columns // UNIT)
-    if columns == 1 or len(op.results) > 1 or pieces < LEAST_COLUMN_TILES * rates.tiles:
+    pieces = _num_pieces(shape, reduced, WORD_BYTES, UNIT * WORD_BYTES)
+    if prod(shape[max(reduced) + 1 :]) == 1 or len(op.results) > 1 or pieces < LEAST_COLUMN_TILES * rates.tiles:
         return False
     busiest = prod(shape) / pieces * -(-pieces // rates.tiles)
     passes = 1 + (width < WORD_BYTES)

@@ -343,7 +343,7 @@ def split_part(
 
 def _num_steps(part: ContractionPart, blocking: Blocking, work: ContractionWork, rates: Rates) -> int:
     """Steps of a tile that has most of them."""
-    of_all = num_boxes(part, blocking.box)
+    of_all = _num_boxes(part, blocking.box)
     all_on_one, _ = _cycles(part, blocking.box, blocking.depth, work, replace(rates, tiles=1))
     if all_on_one * (of_all - 1) <= work.meeting * of_all:
         return of_all  # the first tile has made the steps of the others before they have all met
@@ -352,7 +352,7 @@ def _num_steps(part: ContractionPart, blocking: Blocking, work: ContractionWork,
 
 def num_tiles(part: ContractionPart, blocking: Blocking, work: ContractionWork, rates: Rates) -> int:
     """How many tiles have steps, if tiles share nothing."""
-    return -(-num_boxes(part, blocking.box) // _num_steps(part, blocking, work, rates))
+    return -(-_num_boxes(part, blocking.box) // _num_steps(part, blocking, work, rates))
 
 
 def _best_first(part: ContractionPart, found: Sequence[Blocking], work: ContractionWork, rates: Rates) -> list[Blocking]:
@@ -372,7 +372,7 @@ def _best_first(part: ContractionPart, found: Sequence[Blocking], work: Contract
     if work.lines or not found:
         return by_cycles
     good = [blocking for blocking in found if blocking.cycles <= ABOUT * by_cycles[0].cycles]
-    best = min(good, key=lambda blocking: (-min(num_boxes(part, blocking.box), rates.tiles), blocking.cycles))
+    best = min(good, key=lambda blocking: (-min(_num_boxes(part, blocking.box), rates.tiles), blocking.cycles))
     return [best, *(blocking for blocking in by_cycles if blocking is not best)]
 
 
@@ -400,7 +400,7 @@ def sides_that_stay(
     part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates
 ) -> tuple[bool, bool]:
     """Do rows, and columns, stay from one turn of a loop around to the next? A tile has them all at once then, in one step."""
-    if not any(work.may_stay) or depth < work.depth or num_boxes(part, box) > rates.tiles:
+    if not any(work.may_stay) or depth < work.depth or _num_boxes(part, box) > rates.tiles:
         return False, False
     kept = sum(own * depth for own, may in zip(buffered(part, box, work), work.may_stay, strict=True) if may)
     return work.may_stay if kept * (1 + work.split_buffers) <= work.stay_bytes else (False, False)
@@ -419,7 +419,7 @@ def is_even(part: ContractionPart, box: Sequence[int]) -> bool:
     return all(size % step == 0 for size, step in zip(inner_shape(part)[0], box, strict=True))
 
 
-def num_boxes(part: ContractionPart, box: Sequence[int]) -> int:
+def _num_boxes(part: ContractionPart, box: Sequence[int]) -> int:
     """Steps of all tiles."""
     return prod(part.cut(box).counts)
 
@@ -639,7 +639,7 @@ def rows_with_gaps(part: ContractionPart, box: Sequence[int], work: ContractionW
 def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> tuple[float, float]:
     """Estimated cycles: the busiest of DDR, a tile's transfers and its engine; then what nothing overlaps. And DDR's alone."""
     rows, columns = sides_of(part, box)
-    chunks = num_boxes(part, box)
+    chunks = _num_boxes(part, box)
     steps, active = -(-chunks // rates.tiles), min(chunks, rates.tiles)
     loads = sum(count * size for count, size in zip(loaded(part, box, work), work.in_memory, strict=True))
     taps = prod(line.taps for line in work.lines)

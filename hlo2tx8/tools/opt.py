@@ -9,7 +9,7 @@ import difflib
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class _EmitFusionsAsCompiled(EmitFusionsPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = load_chip(self.chip)
         trial = KernelTrial(Options(chip=Path(self.chip) if self.chip else None), chip, False, _ignore, emission=0, stages=1)
-        replace(EmitFusionsPass(self.step_elements, self.chip, self.explain), judge=trial, time=trial.timed).apply(ctx, op)
+        EmitFusionsPass(self.step_elements, self.chip, self.explain, judge=trial, time=trial.timed).apply(ctx, op)
 
 
 class OptMain(xDSLOptMain):
