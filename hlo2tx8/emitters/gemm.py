@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from itertools import chain, islice, product
-from math import ceil, gcd, prod
+from math import ceil, gcd, inf, prod
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -229,9 +229,10 @@ def _staying(part: ContractionPart, work: ContractionWork, rates: Rates) -> list
 
 def _with_tail(match: GemmMatch, parts: Sequence[_PartOfLoop]) -> list[_PartOfLoop]:
     """Whole blocks of columns and those that are left as one part; none if tiles cannot share what both read, or lose by more than
-    estimates are good for: those of parts by themselves are up to 1.5 times too low where rows are no whole lines of memory."""
+    estimates are good for: those of parts by themselves are up to 1.5 times too low where rows are no whole lines of memory. Tiles
+    of a mesh row have as many filters of a convolution anyway."""
     target = match.fusion.target
-    if len({part.function for part in parts}) > 1:
+    if len({part.function for part in parts}) > 1 or any(own.loop.lines for own in parts):
         return []
     if len(parts) != 2 or len(parts[0].loop.rows) > 1 or not _is_shareable(parts[0].loop, match.partitioned, target):
         return []
@@ -296,14 +297,18 @@ def _candidate(match: GemmMatch, parts: Sequence[_PartOfLoop], chosen: Sequence[
     estimate = Estimate(cycles, max(way.spm_bytes for way in chosen))
     is_rough |= any(way.stays for way in chosen)
     is_rough |= any(way.is_shared for way in chosen) and (len(parts) > 1 or any(own.tail for own in parts))
-    is_rough |= any(_is_uneven(own, way, match.fusion.target) for own, way in zip(parts, chosen, strict=True))
+    is_rough |= any(_is_estimated_roughly(own, way, match.fusion.target) for own, way in zip(parts, chosen, strict=True))
     family = more or (" at once" if together else " and".join([""] * len(parts)))
     return Candidate(name, estimate, replace(match, chosen=tuple(zip(parts, chosen, strict=True))), family, is_rough)
 
 
-def _is_uneven(own: _PartOfLoop, way: Blocking, target: Target) -> bool:
-    """Have some tiles less to do than others, or steps fewer rows with windows? Then an estimate is not worth as much."""
+def _is_estimated_roughly(own: _PartOfLoop, way: Blocking, target: Target) -> bool:
+    """Have some tiles less to do than others, or steps fewer rows with windows, or does what a convolution takes depend on whether
+    tiles share? Then an estimate is not worth as much."""
     if own.loop.lines and not own.loop.is_backward and not is_even(own.part, way.box):
+        return True
+    apart = [other.cycles for other in own.blockings if not other.is_shared]
+    if own.loop.lines and way.is_shared and min(apart, default=inf) < NEAR * way.cycles:
         return True
     return way.is_shared and has_idle_tiles(own.part, target.rates, way.box)
 

@@ -163,7 +163,7 @@ class ContractionWork:
 
     def is_tap_by_tap(self, depth: int, *, is_even: bool) -> bool:
         """Is a convolution a product per element of its windows, if an instruction adds up so many products? `is_even`: all steps
-        have as many rows."""
+        have as many rows, apart from the lines that windows go over."""
         if not self.lines or not self.keeps_weights or not is_even:
             return False
         sizes, is_dense = (depth, self.depth % depth or depth), any(line.stride > 1 for line in self.lines)
@@ -247,6 +247,10 @@ class ContractionPart:
     def boxes(self) -> "dict[tuple[int, ...], PartBoxes]":
         """What was asked of boxes so far: all of a box's estimates ask the same."""
         return {}
+
+    def width(self, box: Sequence[int]) -> int:
+        """Columns of a box that lie next to each other: of a block, or all if they are cut one by one."""
+        return box[self.column] if self.inner == 1 and self.column >= 0 else self.inner
 
     def cut(self, box: Sequence[int]) -> "PartBoxes":
         """What boxes of that shape are."""
@@ -417,6 +421,13 @@ def _alike_beside(part: ContractionPart, box: Sequence[int], stay: tuple[bool, b
 def is_even(part: ContractionPart, box: Sequence[int]) -> bool:
     """Are all steps as large?"""
     return all(size % step == 0 for size, step in zip(inner_shape(part)[0], box, strict=True))
+
+
+def is_even_beside(part: ContractionPart, box: Sequence[int], lines: Sequence[Line]) -> bool:
+    """Are they, apart from the lines that windows go over, and from filters that are cut one by one?"""
+    others = {line.row for line in lines} | ({part.column} if part.inner == 1 else set[int]())
+    sizes = zip(inner_shape(part)[0], box, strict=True)
+    return all(size % step == 0 or dim in others for dim, (size, step) in enumerate(sizes))
 
 
 def _num_boxes(part: ContractionPart, box: Sequence[int]) -> int:
@@ -607,20 +618,21 @@ def moved_bytes(part: ContractionPart, box: Sequence[int], depth: int, work: Con
         return 0.0
     rows, columns = sides_of(part, box)
     image = loaded(part, box, work)[0] * (work.loops if work.is_per_channel else work.products) * work.operand_bytes
-    laid_out = image + rows * columns * SUM_BYTES if is_laid_out(part, work) else 0
-    if work.is_tap_by_tap(depth, is_even=is_even(part, box)) and not work.is_per_channel:
+    laid_out = image + rows * columns * SUM_BYTES if is_laid_out(part, box, work) else 0
+    if work.is_tap_by_tap(depth, is_even=is_even_beside(part, box, work.lines)) and not work.is_per_channel:
         return image * (1 if max(line.stride for line in work.lines) == 1 else 3) + rows * columns * work.operand_bytes
     return image + laid_out
 
 
-def is_laid_out(part: ContractionPart, work: ContractionWork) -> bool:
+def is_laid_out(part: ContractionPart, box: Sequence[int], work: ContractionWork) -> bool:
     """Do the vectors of a convolution go to the engine's layout and back, because their channels are no block of it?"""
-    return bool(work.lines) and not (part.inner <= BLOCK and part.inner & (part.inner - 1) == 0)
+    width = part.width(box)
+    return bool(work.lines) and not (width <= BLOCK and width & (width - 1) == 0)
 
 
 def turned_bytes(part: ContractionPart, box: Sequence[int], depth: int, work: ContractionWork, rates: Rates) -> float:
     """Bytes of weights that TDMA turns element by element for a step with windows; 0 if they stay as they are in memory."""
-    stay = work.is_backward or work.is_per_channel or work.is_tap_by_tap(depth, is_even=is_even(part, box))
+    stay = work.is_backward or work.is_per_channel or work.is_tap_by_tap(depth, is_even=is_even_beside(part, box, work.lines))
     if not work.lines or stay:
         return 0.0
     return loaded(part, box, work)[1] * work.products * max(work.operand_bytes, rates.move_run_bytes)
@@ -654,7 +666,7 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
         alike = 0
     own = loads * work.products + rows * columns * work.moved_bytes - alike
     turns = work.turns(depth)
-    is_by_tap = work.is_tap_by_tap(depth, is_even=is_even(part, box))
+    is_by_tap = work.is_tap_by_tap(depth, is_even=is_even_beside(part, box, work.lines))
     own_rows = rows_with_gaps(part, box, work) if is_by_tap else rows
     height, width = (-(-n // unit) * unit for n, unit in ((own_rows, rates.product_rows), (columns, rates.product_columns)))
     engine = height * width * (work.products * taps + rates.product_depth - 1) / work.tile_products
@@ -673,7 +685,7 @@ def _cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Contrac
     alone = 2 * (rates.transfer_start + rates.issue) + rates.product_start + rates.move_start
     moved, turned = moved_bytes(part, box, depth, work) / rates.move, turned_bytes(part, box, depth, work, rates) / rates.move
     in_each = moved if once else moved + turned  # weights that are alike are turned once
-    if is_laid_out(part, work) and not work.is_per_channel:
+    if is_laid_out(part, box, work) and not work.is_per_channel:
         busy = steps * (engine + alone + in_each) + ends  # the engine waits for moves before and after its products
     else:
         busy = steps * max(engine + alone, in_each) + ends

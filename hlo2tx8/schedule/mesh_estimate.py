@@ -94,12 +94,12 @@ def mesh_cycles(
         engine *= prod(line.taps for line in work.lines)
         moved = moved_bytes(part, box, depth, work) + turned_bytes(part, box, depth, work, rates)
         engine = max(engine, moved / work.products * depth / rates.move)
-    stored = _stored_cycles(part, work, rates, rows * columns)
+    stored = _stored_cycles(part, box, work, rates)
     num_parts = num_parts_of(rows, -(-columns // BLOCK), turns - 1)
     after = num_parts * work.passes * rates.vector_pass + rows * columns * work.passed_cycles
     queued = after / num_parts * min(1.0, (rates.queue + 1) / max(1, work.passes))
     sides = panel_bytes(part, work, box, depth)
-    read = read_bytes(sides, work)
+    read, lines = read_bytes(sides, work), _lines_read(part, work, rates, box, depth)
     sent = [size * own / work.operand_bytes for size, own in zip(sides, work.sent_bytes, strict=True)]
     always = sent[1:] if work.in_ring or work.has_rows else sent if stays is None else [sent[1 - stays]]
     in_halves = work.parts == 1 and tail is None and not any(work.is_narrowed) and _has_halves(part, work, box, depth)
@@ -110,7 +110,7 @@ def mesh_cycles(
         """Of a step that loads panels of these sides: its cycles, alone and beside what the step before has left to do; those that
         its first panels take to arrive; those of memory."""
         sending, loaded = loaded, [side for side in loaded if side or not (work.rows_stay or work.has_rows)]
-        shared = sum(read[side] * (rates.mesh_rows, rates.mesh_columns)[side] for side in loaded) / rates.ddr + own / rates.ddr
+        shared = sum(read[side] * lines[side] for side in loaded) / rates.ddr + own / rates.ddr
         most = max((read[side] for side in loaded), default=0)
         loading = 2 if in_halves else num_splitting(work, rates)
         load = rates.transfer_start + max(most / loading / rates.transfer, shared)
@@ -154,10 +154,23 @@ def mesh_cycles(
     return max(busy, num_first * moved + (num_steps - num_first) * of_others[3]), pace
 
 
-def _stored_cycles(part: ContractionPart, work: ContractionWork, rates: Rates, elements: int) -> float:
-    """What memory takes to store so many elements of each tile, in runs of channels."""
-    run_bytes = max(1, part.inner * work.moved_bytes)
+def _stored_cycles(part: ContractionPart, box: Sequence[int], work: ContractionWork, rates: Rates) -> float:
+    """What memory takes to store a box of each tile, in runs of channels."""
+    elements = prod(sides_of(part, box))
+    run_bytes = max(1, part.width(box) * work.moved_bytes)
     return elements * work.moved_bytes * max(1.0, rates.line_bytes / run_bytes) * rates.tiles / rates.ddr
+
+
+def _lines_read(part: ContractionPart, work: ContractionWork, rates: Rates, box: Sequence[int], depth: int) -> tuple[float, float]:
+    """How many times the bytes of a panel of rows, and of one of columns, memory is busy with: once for each mesh row or column. A
+    run of channels of an element of an image, or of filters of its weights, counts as a line of memory at least."""
+    mesh = (float(rates.mesh_rows), float(rates.mesh_columns))
+    if not work.lines:
+        return mesh
+    runs = [(depth, work.depth), (part.width(box), part.size)]
+    bytes_of = [own * size if own < of_all else rates.line_bytes for (own, of_all), size in zip(runs, work.in_memory, strict=True)]
+    rows, columns = (own * max(1.0, rates.line_bytes / size) for own, size in zip(mesh, bytes_of, strict=True))
+    return rows, columns
 
 
 def num_splitting(work: ContractionWork, rates: Rates) -> int:

@@ -20,7 +20,7 @@ from math import prod
 from hlo2tx8.device.mesh_sends import RING_BUFFERS, RING_PANELS, ring_group
 from hlo2tx8.device.rates import Rates, block_width
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Interval, Sym, Variable, delinearize
-from hlo2tx8.partitioner.contraction import EXACT_DEPTH
+from hlo2tx8.partitioner.contraction import EXACT_DEPTH, Role
 from hlo2tx8.partitioner.windows import Line
 from hlo2tx8.schedule.contraction_split import (
     BLOCK,
@@ -32,6 +32,7 @@ from hlo2tx8.schedule.contraction_split import (
     has_blocks,
     inner_shape,
     is_even,
+    is_even_beside,
     rows_with_gaps,
     sides_of,
 )
@@ -58,6 +59,8 @@ SPLIT_SLOTS = 4
 """Panels in parts."""
 DEPTHS = (32, 64, 128, 256, 512)
 """Products of a panel that are tried."""
+LEAST_CHANNELS = 16
+"""Channels of a panel of an image that are tried too: of each there are products of all elements of a window."""
 AS_GOOD = 1.01
 """Estimates that differ by less say nothing: of such blockings those come first whose steps are all as large, and of them those of
 deeper panels, with fewer turns to wait for."""
@@ -74,6 +77,8 @@ MOST_KNOWN = 256
 """Products whose ways beside what stays are kept."""
 MOST_STEPS = 64
 """Parts of rows, or of columns, that are tried."""
+MOST_SETS = 3
+"""Sets of single filters that are tried."""
 
 
 def shared_blockings(
@@ -90,7 +95,7 @@ def shared_blockings(
 
     None if some tile would have nothing to do in a step, or nothing fits.
     """
-    if work.is_per_channel or work.is_backward or part.column < 0 or part.inner != BLOCK:
+    if work.is_per_channel or work.is_backward or part.column < 0 or (part.inner != BLOCK and not work.lines):
         return []
     if work.parts > 1 and work.lines:
         return []
@@ -98,25 +103,43 @@ def shared_blockings(
         return []
     if min(rates.mesh_rows, rates.mesh_columns) < 2 or rates.mesh_rows * rates.mesh_columns != rates.tiles:
         return []
-    if work.lines and part.size in (BLOCK * rates.mesh_columns // 2, BLOCK * rates.mesh_columns // 4):
-        part = replace(part, inner=part.size // rates.mesh_columns)
+    found: list[Blocking] = []
+    for own in _cut_columns(part, rates, is_convolution=bool(work.lines)):
+        found += _blockings(own, work, rates, spm_bytes, tail, is_searched=is_searched)
+    least = AS_GOOD * min((b.cycles for b in found), default=0.0)
+    found.sort(key=lambda b: (max(b.cycles, least), not is_even(part, b.box), -b.depth, b.cycles))
+    return found if is_searched else _first_ones(found)
+
+
+def _cut_columns(part: ContractionPart, rates: Rates, *, is_convolution: bool) -> Iterator[ContractionPart]:
+    """The part by blocks of columns, and that of a convolution by single filters if those are no blocks of which tiles of a mesh
+    row have as many."""
+    if part.inner == BLOCK:
+        yield part
+    if is_convolution and (part.inner != BLOCK or part.size // BLOCK % rates.mesh_columns):
+        yield replace(part, inner=1)
+
+
+def _blockings(
+    part: ContractionPart,
+    work: ContractionWork,
+    rates: Rates,
+    spm_bytes: int,
+    tail: ContractionPart | None,
+    *,
+    is_searched: bool,
+) -> list[Blocking]:
+    """The same of a part in blocks as they are, in no order."""
     boxes = [
-        box
-        for box in _boxes(part, rates, work.lines, has_tail=tail is not None)
-        if all(box[line.row] == part.shape[line.row] for line in work.lines) and has_blocks(part, work, box, in_order=True)
+        box for box in _boxes(part, rates, work.lines, has_tail=tail is not None) if has_blocks(part, work, box, in_order=True)
     ]
-    if work.lines and tail is not None:  # several images at once are products per element of a window, and the tail may be none
-        images = [dim for dim, role in enumerate(part.roles) if role == "row" and all(dim != line.row for line in work.lines)]
-        boxes = [box for box in boxes if all(box[dim] == 1 for dim in images)]
-    most = None if is_searched else 1
-    found = [blocking for box in boxes for ways in _deep(part, work, rates, spm_bytes, box, tail) for blocking in ways[:most]]
+    most, depths = None if is_searched else 1, (LEAST_CHANNELS, *DEPTHS) if work.lines else DEPTHS
+    found = [way for box in boxes for ways in _deep(part, work, rates, spm_bytes, box, tail, depths) for way in ways[:most]]
     if _is_only_stored(work):
         in_place = replace(work, kept_once=SUM_BYTES, stores_sums=True)
         large = [box for box in boxes if is_in_sets(part, work, box) and not any(_deep(part, work, rates, spm_bytes, box, tail))]
         found += [way for box in large for ways in _deep(part, in_place, rates, spm_bytes, box, tail) for way in ways[:most]]
-    least = AS_GOOD * min((b.cycles for b in found), default=0.0)
-    found.sort(key=lambda b: (max(b.cycles, least), not is_even(part, b.box), -b.depth, b.cycles))
-    return found if is_searched else _first_ones(found)
+    return found
 
 
 def _first_ones(found: Sequence[Blocking]) -> list[Blocking]:
@@ -276,8 +299,8 @@ def _boxes(part: ContractionPart, rates: Rates, lines: Sequence[Line] = (), *, h
     some mesh columns may have none in the last step."""
     shape, roles = inner_shape(part)
     rows, columns = ([dim for dim, role in enumerate(roles[:-1]) if role == own] for own in ("row", "column"))
-    tall = list(_cuts([shape[dim] for dim in rows], rates.mesh_rows, ROW_UNIT))
-    wide = list(_cuts([shape[dim] for dim in columns], rates.mesh_columns, 1))
+    tall = list(_cuts([shape[dim] for dim in rows], rates.mesh_rows, 1 if lines else ROW_UNIT))
+    wide = list(_cuts([shape[dim] for dim in columns], rates.mesh_columns, 1))[: MOST_SETS if part.inner == 1 else None]
     image = tuple(shape[dim] if any(dim == line.row for line in lines) else 1 for dim in rows)
     if len(columns) == 1 and not lines:
         wide += [(size,) for size in _some_idle(shape[columns[0]], rates.mesh_columns, has_tail=has_tail)]
@@ -374,7 +397,7 @@ def _deep(
 
 def _is_convolved(part: ContractionPart, work: ContractionWork, box: Sequence[int], depth: int) -> bool:
     """Can a block of a convolution be a product per element of its windows, on one load of whole images and one of weights?"""
-    return depth <= block_width(work.operand_bytes) and work.is_tap_by_tap(depth, is_even=is_even(part, box))
+    return depth <= block_width(work.operand_bytes) and work.is_tap_by_tap(depth, is_even=is_even_beside(part, box, work.lines))
 
 
 def split_on_mesh(
@@ -422,15 +445,7 @@ def split_on_mesh(
         for dim, own in zip(dims, delinearize(position, [counts[dim] for dim in dims]), strict=True):
             coordinates[dim] = own * box[dim]
     ragged = [dim for dim, count in enumerate(counts) if count * box[dim] != shape[dim]]
-    lanes: list[tuple[int, int, int]] = []
-    for dim in (dim for role in ("column", "row") for dim in range(len(shape) - 1) if box[dim] > 1 and roles[dim] == role):
-        together = block_width(work.operand_bytes) // BLOCK if dim == part.column else 1
-        is_whole = box[dim] % together == shape[dim] % together == 0
-        if is_whole and box[dim] > together > 1:  # blocks of the result that are one of the operand
-            lanes += [(dim, box[dim] // together, together), (dim, together, 1)]
-        else:
-            lanes.append((dim, box[dim], 1))
-    lanes.append((len(shape) - 1, box[-1], 1))
+    lanes = _lanes(part, box, shape, roles, work)
     for number, (dim, _, distance) in enumerate(lanes, start=first):
         coordinates[dim] = coordinates[dim] + Sym(number) * distance
     constraints += [(coordinates[dim], Interval(0, shape[dim] - 1)) for dim in ragged]
@@ -445,3 +460,20 @@ def split_on_mesh(
     split = WorkSplit(map, iteration, shape, num_steps, lane_shape)
     split.verify()
     return ContractionStep(split, blocking.depth, {dim: first - 1 + number for number, (dim, _, _) in enumerate(lanes)})
+
+
+def _lanes(
+    part: ContractionPart, box: Sequence[int], shape: Sequence[int], roles: Sequence[Role], work: ContractionWork
+) -> list[tuple[int, int, int]]:
+    """The lanes of a box, columns next to each other last: the dimension of each, how many there are, how far apart."""
+    found: list[tuple[int, int, int]] = []
+    last = part.column if part.inner == 1 else len(shape) - 1
+    wide = [dim for role in ("column", "row") for dim in range(len(shape) - 1) if box[dim] > 1 and roles[dim] == role]
+    for dim in (dim for dim in wide if dim != last):
+        together = block_width(work.operand_bytes) // BLOCK if dim == part.column else 1
+        is_whole = box[dim] % together == shape[dim] % together == 0
+        if is_whole and box[dim] > together > 1:  # blocks of the result that are one of the operand
+            found += [(dim, box[dim] // together, together), (dim, together, 1)]
+        else:
+            found.append((dim, box[dim], 1))
+    return [*found, (last, box[last], 1)]

@@ -57,7 +57,10 @@ class TileIndex:
         return TileIndex(mesh, {tile: ROW * mesh.columns + COLUMN}, bounds)
 
     def add_counter(self, counter: SSAValue, turns: int) -> Expr:
-        """Makes a counter of so many turns known; returns its dimension."""
+        """Makes a counter of so many turns known; returns its dimension, which stays the same if it has been known as that."""
+        known = self.known.get(counter)
+        if known is not None and self.turns(known) == turns:
+            return known
         self.known[counter] = Dim(len(self.bounds))
         self.bounds.append(Interval(0, turns - 1))
         return self.known[counter]
@@ -124,17 +127,37 @@ class TileIndex:
         found: dict[Expr | None, int] = {leaf: factor for leaf, factor in split[1].items() if factor}
         return found | ({None: split[0].value} if split[0].value else {})
 
-    def least(self, value: SSAValue) -> int:
-        """A lower bound of a value."""
+    def range_of(self, value: SSAValue) -> Interval:
+        """What a value may be at most; a difference of two as if they had nothing to do with each other."""
         found, owner = self.expr(value), value.owner
         if found is not None:
-            return range_of(found, self.bounds, ()).lo
-        if not isinstance(owner, vec.ExtentOp):
-            return -MAX_TURNS
-        parts = self._parts(owner)
-        if owner.kind.data != "min" or parts is None:
-            return owner.lower.value.data
-        return max(owner.lower.value.data, min(owner.upper.value.data, *(range_of(e, self.bounds, ()).lo for e in parts)))
+            return range_of(found, self.bounds, ())
+        match owner:
+            case vec.ExtentOp():
+                return self._extent(owner)
+            case arith.AddiOp() | arith.SubiOp() | arith.MinSIOp() | arith.MaxSIOp():
+                a, b = (self.range_of(operand) for operand in owner.operands)
+                match owner:
+                    case arith.AddiOp():
+                        return Interval(a.lo + b.lo, a.hi + b.hi)
+                    case arith.SubiOp():
+                        return Interval(a.lo - b.hi, a.hi - b.lo)
+                    case arith.MinSIOp():
+                        return Interval(min(a.lo, b.lo), min(a.hi, b.hi))
+                    case _:
+                        return Interval(max(a.lo, b.lo), max(a.hi, b.hi))
+            case _:
+                return Interval(-MAX_TURNS, MAX_TURNS)
+
+    def _extent(self, op: vec.ExtentOp) -> Interval:
+        """What an extent may be."""
+        pick, lower, upper = min if op.kind.data == "min" else max, op.lower.value.data, op.upper.value.data
+        parts = self._parts(op)
+        if parts is None:
+            return Interval(lower, upper)
+        ranges = [range_of(expr, self.bounds, ()) for expr in parts]
+        lo, hi = pick(own.lo for own in ranges), pick(own.hi for own in ranges)
+        return Interval(max(lower, min(upper, lo)), max(lower, min(upper, hi)))
 
     def _parts(self, op: vec.ExtentOp) -> list[Expr] | None:
         """The bounds that an extent is made of."""

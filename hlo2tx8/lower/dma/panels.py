@@ -234,12 +234,16 @@ def _steps_alike(loads: Sequence[Rdma], loop: scf.ForOp, num_steps: int, index: 
 
 
 def take_certain_branches(loop: scf.ForOp, index: TileIndex) -> None:
-    """Puts the body of each branch that every tile takes in every step in its place, also inside of branches."""
+    """Puts the body of each branch that every tile takes in every step in its place, also inside of branches and of loops."""
     turns = turns_of(loop)
     if turns is None:
         return
     index.add_counter(loop.body.block.args[0], turns)
-    branches = [op for op in loop.body.block.ops if isinstance(op, scf.IfOp)]
+    nested = [(op, turns_of(op)) for op in loop.body.block.ops if isinstance(op, scf.ForOp)]
+    inner = [(op, number) for op, number in nested if number is not None]
+    for op, number in inner:
+        index.add_counter(op.body.block.args[0], number)
+    branches = [op for own in (loop, *(op for op, _ in inner)) for op in own.body.block.ops if isinstance(op, scf.IfOp)]
     while branches:
         branch = branches.pop()
         branches += [op for op in branch.true_region.block.ops if isinstance(op, scf.IfOp)]
@@ -247,7 +251,7 @@ def take_certain_branches(loop: scf.ForOp, index: TileIndex) -> None:
         if not isinstance(compare, arith.CmpiOp) or arith.CMPI_COMPARISON_OPERATIONS[compare.predicate.value.data] != "sgt":
             continue
         limit = constant_of(compare.rhs)
-        if limit is not None and index.least(compare.lhs) > limit:
+        if limit is not None and index.range_of(compare.lhs).lo > limit:
             Rewriter.erase_op(branch.true_region.block.last_op or branch)
             Rewriter.inline_block(branch.true_region.block, InsertPoint.before(branch))
             Rewriter.erase_op(branch)

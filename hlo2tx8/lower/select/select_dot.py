@@ -32,7 +32,7 @@ from hlo2tx8.lower.select.select_side import Lanes, select_side
 from hlo2tx8.lower.select.selector import Selector, Side, Sums
 from hlo2tx8.lower.select.step_builder import StepBuilder
 from hlo2tx8.lower.select.store_blocks import InBlocks, can_be_stored, is_stored_in_blocks
-from hlo2tx8.lower.select.tap_by_tap import TapPlane, from_plane, insert_products, is_tap_by_tap
+from hlo2tx8.lower.select.tap_by_tap import TapPlane, from_plane, insert_products
 
 
 def select_dot(s: Selector, op: vec.VecDotOp) -> None:
@@ -67,7 +67,7 @@ def select_dot(s: Selector, op: vec.VecDotOp) -> None:
 def _compute(
     step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, left: Side, right: Side, target: Format, addresses: dict[str, Any]
 ) -> None:
-    if is_tap_by_tap(op):
+    if op.is_tap_by_tap:
         insert_products(step, op, lanes, left, right, target, addresses)
         return
     make = _backward if op.is_backward is not None else _convolution if op.window_list else _gemm
@@ -225,14 +225,14 @@ def _narrowed(op: vec.VecDotOp, fmt: Format) -> Operation | None:
 def _allocate(step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, fmt: Format) -> SSAValue:
     """A buffer for all results of a step in the engine's layout."""
     batch, rows, columns = (prod(step.shape[lane] for lane in part) for part in (lanes.batch, lanes.rows, lanes.columns))
-    if is_tap_by_tap(op):
+    if op.is_tap_by_tap:
         rows = TapPlane.of(op, lanes, step.shape).rows
     return step.alloc(fmt, Blocked(fmt, batch, rows, columns).size_bytes // fmt.bytes)
 
 
 def _record(s: Selector, value: SSAValue, op: vec.VecDotOp, lanes: Lanes, buffer: SSAValue, fmt: Format) -> None:
     """What the engine wrote is a value of the box: dense, or as it lies if it is only stored."""
-    if not isinstance(s.step, PaddedStep) and not lanes.is_turned and not is_tap_by_tap(op) and is_stored_in_blocks(s.step, value):
+    if not isinstance(s.step, PaddedStep) and not lanes.is_turned and not op.is_tap_by_tap and is_stored_in_blocks(s.step, value):
         matrix = _result_matrix(s.step, lanes)
         if can_be_stored(s.step, matrix, fmt):
             s.in_blocks[value] = InBlocks(buffer, matrix, fmt)
@@ -246,7 +246,7 @@ def _as_vector(step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, buffer: SSAVal
         return buffer
     if not lanes.is_turned:
         matrix = _result_matrix(step, lanes)
-        return from_plane(step, op, lanes, buffer, fmt) if is_tap_by_tap(op) else to_lanes(step, buffer, matrix, fmt)
+        return from_plane(step, op, lanes, buffer, fmt) if op.is_tap_by_tap else to_lanes(step, buffer, matrix, fmt)
     *outer, inner = lanes.rows
     counts = [lanes_count(step, part) for part in (outer, (inner,), lanes.columns)]
     return to_turned_lanes(step, buffer, counts[0], counts[1], counts[2], fmt)

@@ -124,18 +124,19 @@ def _convert(step: StepBuilder, src: SSAValue, source: Format, fmt: Format, n: S
 
 
 def _side_step(step: StepBuilder, op: vec.VecDotOp, number: int, order: tuple[int, ...]) -> StepBuilder:
-    """The step of a box with the lanes of a side; a line of windows is as long as what is under them."""
+    """The step of a box with the lanes of a side; a line of windows is as long as what is under them. Those of a convolution tap by
+    tap are as many in all steps."""
     depth, windows = vec.ints(op.depth), {} if number else {w.lane: w for w in op.window_list}
     shape: list[int] = []
     valid: dict[int, SSAValue] = {}
     for i, lane in enumerate(order):
         size = step.shape[lane] if lane >= 0 else depth[-1 - lane]
-        rows: Size = step.valid.get(lane, size)
+        rows: Size = size if op.is_tap_by_tap else step.valid.get(lane, size)
         if lane in windows:
             window = windows[lane]
             reach = window.extent(1, depth[window.depth])
             size = window.extent(size, depth[window.depth])
-            rows = step.add(step(step.subtract(rows, 1), window.stride), reach)
+            rows = size if op.is_tap_by_tap else step.add(step(step.subtract(rows, 1), window.stride), reach)
         shape.append(size)
         if isinstance(rows, SSAValue):
             valid[i] = rows

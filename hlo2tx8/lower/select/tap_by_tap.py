@@ -22,13 +22,9 @@ from hlo2tx8.device.isa.ne import NeGemm, psum_format
 from hlo2tx8.device.layouts import Block, Blocked
 from hlo2tx8.dialects import vec
 from hlo2tx8.lower.box_levels import BoxLevel, Size
+from hlo2tx8.lower.select.select_memory import dense_strides
 from hlo2tx8.lower.select.select_side import Lanes, Side
 from hlo2tx8.lower.select.step_builder import StepBuilder, Strip
-
-
-def is_tap_by_tap(op: vec.VecDotOp) -> bool:
-    """Are the channels of a convolution's weights its filters?"""
-    return bool(op.window_list) and op.is_per_channel is None and op.is_backward is None and vec.ints(op.column_lanes)[-1] >= 0
 
 
 @dataclass(frozen=True)
@@ -167,18 +163,22 @@ def _in_planes(step: StepBuilder, plane: TapPlane, image: SSAValue, blocks: int,
 
 
 def from_plane(step: StepBuilder, op: vec.VecDotOp, lanes: Lanes, buffer: SSAValue, fmt: Format) -> SSAValue:
-    """The results of a block without what lies between their lines."""
+    """The results of a block without what lies between their lines, and without the lines and filters that a step does not have."""
     plane = TapPlane.of(op, lanes, step.shape)
     *blocks, inner = (step.shape[lane] for lane in lanes.columns)
     layout = Blocked(fmt, 1, plane.rows, inner)
     is_dense = len(list(layout.blocks())) == 1 and layout.aligned_channels == inner
-    if plane.rows == prod(plane.results) and is_dense:
+    results, filters = [step.extents[lane] for lane in lanes.rows], step.extents[lanes.columns[-1]]
+    is_whole = (*results, filters) == (*plane.results, inner)
+    if plane.rows == prod(plane.results) and is_dense and is_whole:
         return buffer
-    dense, vector = [prod(plane.results[i + 1 :]) for i in range(len(plane.results))], step.alloc(fmt)
+    (of_block, *dense, _), vector = dense_strides(step, (1, *results, filters)), step.alloc(fmt)
     for part in layout.blocks():
-        levels = [BoxLevel(prod(blocks), (plane.rows * inner, prod(plane.results) * inner))]
-        points = zip(plane.results, plane.pitches, dense, strict=True)
-        levels += [BoxLevel(n, (pitch * part.width, own * inner)) for n, pitch, own in points]
+        levels = [BoxLevel(prod(blocks), (plane.rows * inner, of_block))]
+        points = zip(results, plane.pitches, dense, strict=True)
+        levels += [BoxLevel(n, (pitch * part.width, own)) for n, pitch, own in points]
         target, source = step.at(vector, part.first * fmt.bytes), step.at(buffer, part.offset * fmt.bytes)
-        step.move(target, source, [*levels, BoxLevel(part.channels, (1, 1))], fmt)
+        channels = step.minimum(step.subtract(filters, part.first), part.channels)
+        with step.if_positive([channels]):
+            step.move(target, source, [*levels, BoxLevel(channels, (1, 1))], fmt)
     return vector

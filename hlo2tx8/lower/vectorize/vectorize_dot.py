@@ -53,8 +53,10 @@ def vectorize_dot(box: BoxBuilder, op: xla.DotOp, region: LaneRegion) -> None:
         orders = _window_orders(rows, columns, shared, depth, op)
     else:
         orders = rows.order(shared, depth, width), columns.order(shared, depth, width)
-    row, column = rows.emit(orders[0], depth, windows), columns.emit(orders[1], depth, ())
     is_per_channel, is_backward = op.is_per_channel is not None, op.is_backward is not None
+    is_tap_by_tap = bool(windows) and not is_per_channel and not is_backward and orders[1][-1] >= 0
+    row = rows.emit(orders[0], depth, windows, whole=[w.lane for w in windows if is_tap_by_tap])
+    column = columns.emit(orders[1], depth, (), whole=orders[1][-1:] if is_tap_by_tap else ())
     new = vec.VecDotOp(
         init, depth, *orders, row, column, windows, is_per_channel=is_per_channel, is_backward=is_backward, parts=op.num_parts
     )
@@ -105,8 +107,8 @@ def _window_orders(
     fmt = format_of(op.element_type)
     sizes, is_dense = [other.lane_shape[-1] for other in _added_up_with(op)], any(w.stride > 1 for w in op.window_list)
     is_whole = is_multiplied_in_blocks(sizes, fmt.bytes, is_dense=is_dense)
-    inner = columns.inner_lanes(filters, fmt, len(windows))
-    if not shared and is_whole and inner and not rows.is_ragged([*plane, *filters]):
+    inner, cut = columns.inner_lanes(filters, fmt, len(windows)), {*(w.lane for w in windows), *filters[-1:]}
+    if not shared and is_whole and inner and not rows.is_ragged([lane for lane in (*plane, *filters) if lane not in cut]):
         return [*blocks, *plane, features], [*taps, *blocks, *filters[:-inner], features, *filters[-inner:]]
     return [*shared, *blocks, *plane, features], [*shared, *blocks, *taps, *filters, features]
 
@@ -253,8 +255,10 @@ class _Side:
         access = self.space.access(self.loads[0]) if self.loads else None
         return access.strides[lane] if access is not None else 0
 
-    def emit(self, order: Sequence[int], depth: Sequence[int], windows: Sequence[WindowLine]) -> Block:
-        """The block of the side on vectors with these lane dimensions."""
+    def emit(
+        self, order: Sequence[int], depth: Sequence[int], windows: Sequence[WindowLine], *, whole: Sequence[int] = ()
+    ) -> Block:
+        """The block of the side on vectors with these lane dimensions, of which those that are `whole` are as long in all steps."""
         box, block = self.box, Block()
         of_lane = {w.lane: w for w in windows}
         lanes = [self._variable(lane, depth, of_lane.get(lane)) for lane in order]
@@ -281,11 +285,12 @@ class _Side:
         for size, element in list(zip(depth, elements, strict=True))[len(taps) :]:
             position = position * size + element
         box.indices[last] = position
-        box.guard = LaneRegion(tuple(self._clip(clip, order, depth, of_lane) for clip in box.guard.clips if clip.lane in order))
+        clips = [(c.lane in whole, self._clip(c, order, depth, of_lane)) for c in box.guard.clips if c.lane in order]
+        box.guard, region = (LaneRegion(tuple(clip for is_whole, clip in clips if is_whole is own)) for own in (False, True))
         box.space, box.builder = LaneSpace(box.space.fixed, tuple(lanes)), Builder(InsertPoint.at_end(block))
         for table in (box.loads, box.bounds, box.splats):
             table.clear()
-        (element,) = (box.vector(value) for value in box.block(self.block, LaneRegion()))
+        (element,) = (box.vector(value) for value in box.block(self.block, region))
         put(box.builder, xla.YieldOp([element]))
         box.builder, box.space, box.guard, box.indices, box.conditions = outer
         box.loads, box.bounds, box.splats = known
