@@ -133,8 +133,8 @@ def square(function: Callable[[jax.Array], jax.Array], dtype: Any) -> Make:
     return lambda n: Workload("", function, (array(n, n, dtype=dtype),))
 
 
-def heads(dtype: Any) -> Make:
-    return lambda n: Workload("", attention, (array(12, n, 64, dtype=dtype),) * 3)
+def heads(dtype: Any, *, is_causal: bool = False) -> Make:
+    return lambda n: Workload("", partial(attention, is_causal=is_causal), (array(12, n, 64, dtype=dtype),) * 3)
 
 
 def layer_norm(dtype: Any) -> Make:
@@ -150,6 +150,7 @@ def rows() -> Iterator[Family]:
     for dtype in (BF16, F32):
         kind = NAMES[dtype]
         yield Family(f"attention {kind} 12 x n x 64", heads(dtype), SIZES[:-1])
+        yield Family(f"causal attention {kind} 12 x n x 64", heads(dtype, is_causal=True), SIZES[:-1])
         for function in (row_sum, column_sum, softmax):
             yield Family(f"{function.__name__.replace('_', ' ')} {kind} [n, n]", square(function, dtype))
         yield Family(f"layer norm {kind} [2048, n]", layer_norm(dtype))

@@ -5,11 +5,11 @@
     weights x values     NE reads them as they lie
 
 A tensor in SPM lies so if every box that stores or loads it does arithmetic, reductions of whole rows and products only, of whole
-rows that the same step has stored, or multiplies them as rows. Else rows are dense, and TDMA moves them between the two orders.
+rows that the same step has stored, or multiplies them as rows. It may select by where a lane is, as masks do. Else rows are dense,
+and TDMA moves them between the two orders.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, func, math
@@ -22,52 +22,17 @@ from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.nested import nested_ops
 from hlo2tx8.dialects.xla_dot import yielded
-from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import storage_format, tensor_type
-from hlo2tx8.lower.select.repeat import repeat
+from hlo2tx8.lower.select.index_conditions import IndexConditions, LanesMeant
+from hlo2tx8.lower.select.instruction_tables import hlo_name
 from hlo2tx8.lower.select.resident import is_resident, starts_alike
 from hlo2tx8.lower.select.select_reduce import ct_reduction
-from hlo2tx8.lower.select.step_builder import StepBuilder
+from hlo2tx8.lower.select.select_region import fits_blocks
 
 FREE = (vec.SplatOp, xla.ApplyIndexingOp, xla.ConstantOp, xla.YieldOp, xla.ElementwiseOp)
 
 MOST_PADDING = 1.5
 """Elements with padding, as a multiple of those without. Of 33 columns 31 would be padding; there TDMA takes less than CT."""
-
-
-@dataclass
-class PaddedStep(StepBuilder):
-    """Instructions of a box whose vectors lie in padded channel blocks; its last dimension are the columns. Counts have the
-    padding, `shape` has not."""
-
-    @property
-    def num_lanes(self) -> int:
-        return prod(self.shape[:-1]) * self.layout().aligned_channels
-
-    def count(self) -> Size:
-        return self(self.num_rows(), self.layout().aligned_channels)
-
-    def num_rows(self) -> Size:
-        """Rows of this step."""
-        rows: Size = prod(size for lane, size in enumerate(self.shape[:-1]) if lane not in self.valid)
-        for valid in self.valid.values():
-            rows = self(valid, rows)
-        return rows
-
-    def layout(self, fmt: Format = Format.FP32) -> Blocked:
-        """Where columns lie; the same in all formats of floats."""
-        return Blocked(fmt, 1, prod(self.shape[:-1]), self.shape[-1])
-
-    def expand(self, value: SSAValue, fmt: Format) -> SSAValue:
-        """An element per row in all columns of its row and in their padding, by TDMA: one block, of which the others are copies."""
-        layout, rows, result = self.layout(fmt), self.num_rows(), self.alloc(fmt)
-        first, *others = layout.blocks()
-        levels = [BoxLevel(rows, (1, first.width)), BoxLevel(first.width, (0, 1))]
-        repeat(self, result, value, levels, fmt, prod(self.shape[:-1]))
-        for block in others:
-            levels = [BoxLevel(rows, (first.width, block.width)), BoxLevel(block.width, (1, 1))]
-            self.move(self.at(result, self(rows, block.first * fmt.bytes)), result, levels, fmt)
-        return result
 
 
 def padded_boxes(function: func.FuncOp) -> set[vec.BoxOp]:
@@ -115,7 +80,20 @@ def _is_padded(op: Operation, store: vec.StoreOp) -> bool:
         return isinstance(op, vec.LoadOp) and _is_left(place, op, own)
     if not isinstance(place, vec.BoxOp) or place.lane_shape != own.lane_shape or tuple(place.valid_of) != tuple(own.valid_of):
         return False
-    return len(own.lane_shape) > 1 and _fits(place) and all(_is_for_blocks(inner, place) for inner in place.body.block.ops)
+    if len(own.lane_shape) < 2 or not _fits(place):
+        return False
+    of_indices = _of_indices(place)
+    return all(inner in of_indices or _is_for_blocks(inner, place) for inner in place.body.block.ops)
+
+
+def _of_indices(box: vec.BoxOp) -> frozenset[Operation]:
+    """The operations of a box that only say in which lanes selects take which of their operands."""
+    block = box.body.block
+
+    def fits(op: Operation, lanes: LanesMeant) -> bool:
+        return hlo_name(op) == "select" and fits_blocks(box.lane_shape, box.valid_of, lanes, storage_format(op.results[0].type))
+
+    return IndexConditions.of(block, fits).unneeded if any(isinstance(op, vec.IndexOp) for op in block.ops) else frozenset()
 
 
 def _box_of(op: Operation) -> vec.BoxOp:

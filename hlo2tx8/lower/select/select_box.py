@@ -22,7 +22,8 @@ from hlo2tx8.lower.select.by_turns import ByTurns, store_by_turns
 from hlo2tx8.lower.select.index_conditions import IndexConditions, LanesMeant
 from hlo2tx8.lower.select.instruction_choice import choose, hlo_name, is_move
 from hlo2tx8.lower.select.narrow_sum import NarrowSum, narrow_sums, select_narrow_sum
-from hlo2tx8.lower.select.padded_rows import PaddedStep, stores_rows
+from hlo2tx8.lower.select.padded_rows import stores_rows
+from hlo2tx8.lower.select.padded_step import PaddedStep
 from hlo2tx8.lower.select.place_of_extreme import PlaceOfExtreme, places_of_extremes, select_place_of_extreme
 from hlo2tx8.lower.select.resident import Resident, is_resident
 from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Places, Walk, load_rows, read_scalar, same_in_all_steps
@@ -244,6 +245,8 @@ class BoxSelector(Selector):
 
     def _fits_regions(self, op: Operation, lanes: LanesMeant) -> bool:
         """Are lanes of such an operation's condition told by numbers? Not where one lane stands for all that are joined."""
+        if isinstance(self.step, PaddedStep) and hlo_name(op) == "compare":
+            return False
         fmt = Format.FP32 if hlo_name(op) == "compare" else storage_format(op.results[0].type)
         return (self.rows is None or not is_of_rows(op, self.joined, self.varying)) and fits_regions(self.step, lanes, fmt)
 

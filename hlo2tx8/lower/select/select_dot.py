@@ -27,7 +27,7 @@ from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.element_format import Splat, format_of
 from hlo2tx8.lower.select.channel_blocks import EngineOrderError, Matrix, lanes_count, to_lanes, to_turned_lanes
-from hlo2tx8.lower.select.padded_rows import PaddedStep
+from hlo2tx8.lower.select.padded_step import PaddedStep
 from hlo2tx8.lower.select.select_side import Lanes, select_side
 from hlo2tx8.lower.select.selector import Selector, Side, Sums
 from hlo2tx8.lower.select.step_builder import StepBuilder

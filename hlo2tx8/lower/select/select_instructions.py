@@ -26,7 +26,8 @@ from hlo2tx8.dialects.made import for_op, put
 from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.select.equal_loads import share_equal_loads
-from hlo2tx8.lower.select.padded_rows import PaddedStep, padded_boxes
+from hlo2tx8.lower.select.padded_rows import padded_boxes
+from hlo2tx8.lower.select.padded_step import PaddedStep
 from hlo2tx8.lower.select.resident import Resident
 from hlo2tx8.lower.select.select_box import BoxSelector
 from hlo2tx8.lower.select.select_channels import ChannelSelector

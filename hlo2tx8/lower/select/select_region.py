@@ -8,10 +8,13 @@
 
 The number of a lane in its slice, column - row + 63 say, is a vector made before the steps. It is biased by 2^m, m the bits of the
 mantissa, so that the step's limit is an immediate whose bits are an affine expression: those of 2^m and so many units.
+
+Rows in padded channel blocks are two such boxes: the whole blocks, and the narrower one behind them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 
 from xdsl.builder import Builder
@@ -23,12 +26,14 @@ from hlo2tx8.device.isa.ct_arith import CtMulVV
 from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
 from hlo2tx8.device.isa.ct_relation import CtEqVS, CtGeVS
 from hlo2tx8.device.isa.lsu import TdmaMemset
+from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.made import for_op, yield_op
 from hlo2tx8.indexing import Const, Dim, Expr, IndexingMap, Variable
 from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import Splat, Vector
 from hlo2tx8.lower.select.index_conditions import HalfSpace, LanesMeant
+from hlo2tx8.lower.select.padded_step import PaddedStep
 from hlo2tx8.lower.select.select_memory import iota_sum, stride_terms
 from hlo2tx8.lower.select.selector import Selector
 from hlo2tx8.lower.select.step_builder import INDEX, StepBuilder
@@ -37,6 +42,8 @@ MANTISSA = {Format.BF16: 7, Format.FP16: 10, Format.FP32: 23}
 """Bits of the mantissa: a number of so many bits more is exact, and one unit of the last place is 1 above 2^m."""
 LEAST_SLICE = 256
 """Elements of a slice that is looked at by itself; an instruction takes longer to start than smaller ones to compute."""
+LEAST_CUT = 2
+"""Dimensions of more than one lane of a box that is cut in slices."""
 BIAS = 127
 """Of the exponent in FP32."""
 
@@ -64,17 +71,65 @@ class _Slices:
         return sum(abs(stride) * (size - 1) for size, stride in zip(self.sizes, self.strides, strict=True))
 
 
+@dataclass(frozen=True)
+class _Piece:
+    """A part of a box of `shape`, of which `half` has some lanes; its dimensions are these `lanes` of the box, -1 for its blocks.
+    It begins behind `first` columns of all rows."""
+
+    shape: tuple[int, ...]
+    lanes: tuple[int, ...]
+    half: HalfSpace
+    first: int = 0
+
+    def slices(self, valid: Container[int], fmt: Format) -> _Slices | None:
+        """How it is cut, if a step has fewer lanes along dimensions `valid` of the box."""
+        return _slices(self.shape, [place for place, lane in enumerate(self.lanes) if lane in valid], self.half, fmt)
+
+
 def fits_regions(step: StepBuilder, lanes: LanesMeant, fmt: Format) -> bool:
     """Can such lanes be told by numbers in a box of this format? The tail of a step must not lie inside of a slice's rows."""
-    return fmt in MANTISSA and all(_slices(step, half, fmt) is not None for half in lanes.halves)
+    pieces = (_pieces(step.shape, half, in_blocks=isinstance(step, PaddedStep)) for half in lanes.halves)
+    return _are_told(chain.from_iterable(pieces), step.valid, fmt)
+
+
+def fits_blocks(shape: Sequence[int], valid: Container[int], lanes: LanesMeant, fmt: Format) -> bool:
+    """The same of a box of that shape whose rows lie in padded channel blocks."""
+    return _are_told(chain.from_iterable(_pieces(shape, half, in_blocks=True) for half in lanes.halves), valid, fmt)
+
+
+def _are_told(pieces: Iterable[_Piece], valid: Container[int], fmt: Format) -> bool:
+    return fmt in MANTISSA and all(piece.slices(valid, fmt) is not None for piece in pieces)
+
+
+def _pieces(shape: Sequence[int], half: HalfSpace, *, in_blocks: bool) -> list[_Piece]:
+    """A box as it is, or as its whole blocks of columns and the narrower one behind them."""
+    lanes = tuple(range(len(shape)))
+    if not in_blocks:
+        return [_Piece(tuple(shape), lanes, half)]
+    *rows, columns = shape
+    layout, stride, found = Blocked(Format.FP32, 1, prod(rows), columns), half.strides[-1], list[_Piece]()
+    width, first = layout.block_width, layout.num_blocks * layout.block_width
+    if layout.num_blocks:
+        blocks = replace(half, strides=(width * stride, *half.strides))
+        found.append(_Piece((layout.num_blocks, *rows, width), (-1, *lanes), blocks))
+    if layout.tail_width:
+        found.append(_Piece((*rows, layout.tail_width), lanes, replace(half, base=half.base + first * stride), first))
+    return found
 
 
 def fill_region(s: Selector, dst: SSAValue, value: Vector, lanes: Sequence[HalfSpace], fmt: Format) -> None:
     """dst = `value` in the lanes of each of these half-spaces."""
+    step = s.step
     for half in lanes:
-        slices = _slices(s.step, half, fmt)
-        assert slices is not None
-        _Fill(s, dst, value, half, fmt, slices).run()
+        for piece in _pieces(step.shape, half, in_blocks=isinstance(step, PaddedStep)):
+            slices, own = piece.slices(step.valid, fmt), s
+            assert slices is not None
+            if isinstance(step, PaddedStep):
+                valid = {place: step.valid[lane] for place, lane in enumerate(piece.lanes) if lane in step.valid}
+                own = s.within(StepBuilder(step.builder, step.prologue, piece.shape, valid, step.origin))
+            first = step(step.num_rows(), piece.first * fmt.bytes) if isinstance(step, PaddedStep) and piece.first else 0
+            source = value if isinstance(value, Splat) else step.at(value, first)
+            _Fill(own, step.at(dst, first), source, piece.half, fmt, slices).run()
 
 
 def truth_of(s: Selector, lanes: LanesMeant) -> SSAValue:
@@ -82,7 +137,7 @@ def truth_of(s: Selector, lanes: LanesMeant) -> SSAValue:
     step, n = s.step, s.step.count()
     found: SSAValue | None = None
     for half in lanes.halves:
-        whole = _whole(step, half, Format.FP32)
+        whole = _whole(step.shape, half, Format.FP32)
         truth = _compare(s, whole, _limit(s, half, whole, None), n)
         if found is not None:
             both = step.alloc(Format.FP32)
@@ -179,27 +234,33 @@ class _Fill:
             step.move(step.at(self.dst, at), step.at(self.value, at), levels, self.fmt)
 
 
-def _slices(step: StepBuilder, half: HalfSpace, fmt: Format) -> _Slices | None:
-    """How a box is cut, None if it has a tail where none can be; whole where most slices would be mixed."""
-    moving = [lane for lane, size in enumerate(step.shape) if size > 1]
-    (count, size), (stride, own) = ([values[lane] for lane in (*moving, 0, 0)[:2]] for values in (step.shape, half.strides))
-    rest = moving[2:]
+def _slices(shape: Sequence[int], valid: Sequence[int], half: HalfSpace, fmt: Format) -> _Slices | None:
+    """How a box is cut that has a tail in `valid` dimensions, None if none can be there. Whole, if that can be, where most slices
+    would be mixed."""
+    moving = [lane for lane, size in enumerate(shape) if size > 1]
+    whole = _whole(shape, half, fmt)
+    is_whole = whole.width < 1 << MANTISSA[Format.FP32] and all(lane in moving[:1] for lane in valid)
+    if len(moving) < LEAST_CUT or not all(lane in moving[:2] for lane in valid):
+        return whole if is_whole else None
+    (count, size), (stride, own) = ([values[lane] for lane in moving[:2]] for values in (shape, half.strides))
+    mixed: _Slices | None = None
     for parts in (n for n in range(1, size + 1) if size % n == 0):
-        sizes = (size // parts, *(step.shape[lane] for lane in rest))
-        found = _Slices(count, stride, parts, own * sizes[0], sizes, (own, *(half.strides[lane] for lane in rest)), fmt)
-        if len(moving) < 2 or prod(sizes) < LEAST_SLICE or 2 * found.width > abs(stride) * count:
-            break
+        sizes = (size // parts, *(shape[lane] for lane in moving[2:]))
+        found = _Slices(count, stride, parts, own * sizes[0], sizes, (own, *(half.strides[lane] for lane in moving[2:])), fmt)
+        is_mixed = prod(sizes) < LEAST_SLICE or 2 * found.width > abs(stride) * count
+        if is_mixed and is_whole:
+            return whole
         if found.width < 1 << MANTISSA[fmt]:
-            return found if all(lane in moving[:2] for lane in step.valid) else None
-    whole = _whole(step, half, fmt)
-    fits = whole.width < 1 << MANTISSA[Format.FP32] and all(lane in moving[:1] for lane in step.valid)
-    return whole if fits else None
+            if not is_mixed:
+                return found
+            mixed = mixed or found
+    return whole if is_whole else mixed
 
 
-def _whole(step: StepBuilder, half: HalfSpace, fmt: Format) -> _Slices:
+def _whole(shape: Sequence[int], half: HalfSpace, fmt: Format) -> _Slices:
     """A box as one slice."""
-    moving = [lane for lane, size in enumerate(step.shape) if size > 1]
-    sizes, strides = (tuple(values[lane] for lane in moving) for values in (step.shape, half.strides))
+    moving = [lane for lane, size in enumerate(shape) if size > 1]
+    sizes, strides = (tuple(values[lane] for lane in moving) for values in (shape, half.strides))
     found = _Slices(1, 0, 1, 0, sizes, strides, fmt)
     return found if found.width < 1 << MANTISSA[fmt] else replace(found, fmt=Format.FP32)
 

@@ -22,7 +22,7 @@ from hlo2tx8.dialects.vector_instructions import is_difference_of_exponents
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.box_levels import BoxLevel, dense_strides
 from hlo2tx8.lower.element_format import Splat, Vector, storage_format
-from hlo2tx8.lower.select.padded_rows import PaddedStep
+from hlo2tx8.lower.select.padded_step import PaddedStep
 from hlo2tx8.lower.select.repeat import repeat
 from hlo2tx8.lower.select.select_reduce import combine, ct_reduction, halve, reduce_blocks, reduce_rows, to_outer
 from hlo2tx8.lower.select.selector import Selector

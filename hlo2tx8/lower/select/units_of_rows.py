@@ -19,7 +19,7 @@ from hlo2tx8.dialects import vec
 from hlo2tx8.lower.box_levels import BoxLevel
 from hlo2tx8.lower.element_format import storage_format
 from hlo2tx8.lower.select.channel_blocks import lanes_count
-from hlo2tx8.lower.select.padded_rows import PaddedStep
+from hlo2tx8.lower.select.padded_step import PaddedStep
 from hlo2tx8.lower.select.select_access import constant_start
 from hlo2tx8.lower.select.select_rows import is_blocked
 from hlo2tx8.lower.select.selector import Selector
