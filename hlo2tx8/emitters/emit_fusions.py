@@ -32,7 +32,7 @@ from hlo2tx8.emitters.counters import NO_FACTS, LoopFacts, loop_facts
 from hlo2tx8.emitters.head_phases import is_of_heads
 from hlo2tx8.emitters.library import library_kernel
 from hlo2tx8.emitters.norm_phases import is_of_norm
-from hlo2tx8.emitters.product_phases import is_of_products, runs_of_products
+from hlo2tx8.emitters.product_phases import is_of_products, parts_of_products, runs_of_products
 from hlo2tx8.emitters.projection_phases import ProjectionApartError, is_of_projection
 from hlo2tx8.emitters.search_kernels import KernelSearch, Timer, emit
 from hlo2tx8.emitters.stays import stays_at, stays_of
@@ -51,9 +51,6 @@ from hlo2tx8.hlo.regions import CONTROL, UPDATE, terminator_of
 from hlo2tx8.notes import Decision, Name, What, add_notes
 from hlo2tx8.passes.rules.loops import TRIP_COUNT
 from hlo2tx8.schedule.work_split import Stays, Target
-
-LEAST_HALVED = 4
-"""Products that cannot be phases of one kernel may be of two, if there are as many."""
 
 
 @dataclass(frozen=True)
@@ -179,10 +176,9 @@ class EmitFusionsPass(ModulePass):
             if is_of_bands(op):
                 notes.append(f"{name}: its groups are made anew for less room: {error}")
                 return take_apart_bands(op, target)
-            inner = [part for part in op.body.block.ops if isinstance(part, FusionOp | GroupOp)]
-            if op.phases is not None and is_of_products(op) and len(inner) >= LEAST_HALVED:
-                notes.append(f"{name}: halves of its products stay together: {error}")
-                return take_apart_in_runs(op, (inner[: len(inner) // 2], inner[len(inner) // 2 :]))
+            if op.phases is not None and is_of_products(op) and (parts := parts_of_products(op, target)):
+                notes.append(f"{name}: {' and '.join(str(len(part)) for part in parts)} of its products stay together: {error}")
+                return take_apart_in_runs(op, parts)
             return _dissolved(op, name, notes, str(error))
 
 

@@ -26,9 +26,11 @@ from hlo2tx8.errors import CapacityError
 from hlo2tx8.hlo.fingerprint import HashedOnce, fingerprint
 from hlo2tx8.ir import i64_array, i64_attr
 from hlo2tx8.partitioner.contraction import is_contraction
+from hlo2tx8.partitioner.instruction import shape_of
 from hlo2tx8.schedule.contraction_split import ABOUT
 from hlo2tx8.schedule.costs import size_bytes
 from hlo2tx8.schedule.mesh_estimate import alternating_cycles, least_alternating_cycles
+from hlo2tx8.schedule.mesh_split import has_even_columns
 from hlo2tx8.schedule.plan import Candidate, Estimate
 from hlo2tx8.schedule.work_split import Residence, Target
 
@@ -43,6 +45,9 @@ HANDED_BYTES = 8 * 32768
 """Of parts of what follows a step's products, which is done beside those of the next step."""
 LEAST_ALIKE = 2
 """Steps of the first of two products whose rows are all made at once: during the second product the last step is finished."""
+LOADED_AHEAD = 0.95
+"""What fusions take apart of what they are estimated to, if tiles of a mesh row do not have as many columns of the last one: the
+links have more to do for it than memory, and its weights would be loaded while others are computed."""
 LEAST_OPERANDS = 2
 """Of a fusion with a product: its factors."""
 PAIR = 2
@@ -153,7 +158,8 @@ def _cycles_apart(fusions: Sequence[FusionOp], name: str, target: Target) -> flo
     for key, fusion in zip(keys, fusions, strict=True):
         if key not in alone:
             alone[key] = ways[0].estimate.cycles if (ways := ways_of(fusion, name, target)) else 0.0
-    return sum(alone[key] for key in keys) + (len(fusions) - 1) * target.rates.kernel
+    cycles = sum(alone[key] for key in keys) + (len(fusions) - 1) * target.rates.kernel
+    return cycles if has_even_columns(shape_of(fusions[-1].results[0]), target.rates) else LOADED_AHEAD * cycles
 
 
 def reads_addend(fusion: FusionOp) -> bool:
@@ -265,6 +271,15 @@ def runs_of_products(group: GroupOp, target: Target) -> list[list[FusionOp]]:
             runs.append([fusion])
         is_open = known[key]
     return runs
+
+
+def parts_of_products(group: GroupOp, target: Target) -> list[list[FusionOp]]:
+    """The fusions of a group that is no faster than they are in two parts, of which one may be: those but the last one, if tiles do
+    not have as many columns of that, or else halves; none if there are too few."""
+    fusions = _fusions(group)
+    is_even = has_even_columns(shape_of(fusions[-1].results[0]), target.rates)
+    place = len(fusions) // 2 if is_even else len(fusions) - 1
+    return [fusions[:place], fusions[place:]] if place >= PAIR else []
 
 
 def residences(group: GroupOp, fusions: Sequence[FusionOp], target: Target, depth: int) -> list[Residence]:

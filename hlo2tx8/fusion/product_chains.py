@@ -5,7 +5,7 @@
     %2 = hlo.fusion "maximum_fusion.2"(%1, %w2, %x)    1x1, 256 to 1024 channels
 
 A chain goes on with the first fusion that reads the last result, if it has one product and as many rows. Whether the phases are
-faster than the fusions apart is for their emitter to say.
+faster than the fusions apart is for their emitter to say. The last one's columns may be any number of whole blocks.
 """
 
 from math import prod
@@ -23,6 +23,7 @@ from hlo2tx8.partitioner.contraction import is_contraction, why_not_on_engine
 from hlo2tx8.partitioner.instruction import shape_of
 from hlo2tx8.schedule.contraction_split import BLOCK
 from hlo2tx8.schedule.costs import size_bytes
+from hlo2tx8.schedule.mesh_split import has_even_columns
 from hlo2tx8.schedule.work_split import Target
 
 MOST_PRODUCTS = 24
@@ -39,10 +40,10 @@ def group_products(block: Block, target: Target, least: int = 2) -> list[str]:
     taken: set[Operation] = set()
     parts = MOST_PARTS if least < LONG_CHAIN else 1
     for op in ops_of(block):
-        if op in taken or not isinstance(op, FusionOp) or not _is_product(op, target, parts):
+        if op in taken or not isinstance(op, FusionOp) or not _is_product(op, target, parts) or not _may_stay(op, target):
             continue
         chain = [op]
-        while len(chain) < MOST_PRODUCTS and (following := _next(chain, target, parts)) is not None:
+        while len(chain) < MOST_PRODUCTS and _may_stay(chain[-1], target) and (following := _next(chain, target, parts)):
             chain.append(following)
         if len(chain) >= least and (least < LONG_CHAIN or all(_has_whole_images(op, target) for op in chain)):
             taken.update(chain)
@@ -67,8 +68,13 @@ def _is_product(fusion: FusionOp, target: Target, parts: int) -> bool:
     *rows, columns = shape_of(fusion.results[0]) or (1,)
     is_even = prod(rows) % rates.mesh_rows == 0
     has_rows = is_even or (len(rows) < IMAGE_RANK - 1 and prod(rows) >= rates.mesh_rows * rates.product_rows)
-    is_cut = columns % (BLOCK * rates.mesh_columns) == 0 and has_rows
+    is_cut = columns % BLOCK == 0 and has_rows
     return is_cut and size_bytes(fusion.results[0]) // (rates.tiles * parts) <= rates.kept_bytes
+
+
+def _may_stay(fusion: FusionOp, target: Target) -> bool:
+    """May a chain go on behind a product?"""
+    return has_even_columns(shape_of(fusion.results[0]), target.rates)
 
 
 def _next(chain: list[FusionOp], target: Target, parts: int) -> FusionOp | None:

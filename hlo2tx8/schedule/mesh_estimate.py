@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from math import ceil, prod
 
 from hlo2tx8.device.mesh_sends import is_sent_in_halves, is_split_in_halves, send_cycles
-from hlo2tx8.device.rates import Rates, block_width
+from hlo2tx8.device.rates import Rates
 from hlo2tx8.schedule.contraction_split import (
     BLOCK,
     SUM_BYTES,
     ContractionPart,
     ContractionWork,
     Pace,
-    inner_shape,
-    is_even,
     loaded,
     moved_bytes,
     rows_with_gaps,
@@ -66,13 +64,6 @@ def is_in_sets(part: ContractionPart, work: ContractionWork, box: Sequence[int])
     return work.is_cut and not work.lines
 
 
-def _has_halves(part: ContractionPart, work: ContractionWork, box: Sequence[int], depth: int) -> bool:
-    """Have panels halves? Where steps have fewer rows, only those of several blocks."""
-    shape, roles = inner_shape(part)
-    is_whole = all(size % step == 0 for size, step, role in zip(shape, box, roles, strict=True) if role != "row")
-    return is_even(part, box) or (is_whole and not work.lines and depth >= 2 * block_width(work.operand_bytes))
-
-
 def mesh_cycles(
     part: ContractionPart,
     work: ContractionWork,
@@ -102,7 +93,7 @@ def mesh_cycles(
     read, lines = read_bytes(sides, work), _lines_read(part, work, rates, box, depth)
     sent = [size * own / work.operand_bytes for size, own in zip(sides, work.sent_bytes, strict=True)]
     always = sent[1:] if work.in_ring or work.has_rows else sent if stays is None else [sent[1 - stays]]
-    in_halves = work.parts == 1 and tail is None and not any(work.is_narrowed) and _has_halves(part, work, box, depth)
+    in_halves = work.parts == 1 and tail is None and not any(work.is_narrowed)
     in_halves = in_halves and is_sent_in_halves(always, rates, few_slots=work.stores_sums)
     around = _sent_around(rows * columns, turns, rates) if work.in_ring else 0.0
 

@@ -81,6 +81,11 @@ MOST_SETS = 3
 """Sets of single filters that are tried."""
 
 
+def has_even_columns(shape: Sequence[int], rates: Rates) -> bool:
+    """Have the tiles of a mesh row as many whole blocks of the columns of a result? Else it does not stay with them."""
+    return (shape or (1,))[-1] % (BLOCK * rates.mesh_columns) == 0
+
+
 def shared_blockings(
     part: ContractionPart,
     work: ContractionWork,
@@ -175,7 +180,8 @@ def _resident_blockings(
         return []
     if min(rates.mesh_rows, rates.mesh_columns) < 2 or rates.mesh_rows * rates.mesh_columns != rates.tiles:
         return []
-    boxes = [box for box in _boxes(part, rates) if _is_side_by_side(part, work, rates, box, residence)]
+    boxes = list(_boxes(part, rates, is_once=not residence.keeps_result))
+    boxes = [box for box in boxes if _is_side_by_side(part, work, rates, box, residence)]
     boxes = [box for box in boxes if all(box[line.row] == part.shape[line.row] for line in work.lines)]
     boxes = [box for box in boxes if sides_of(part, box)[0] >= rates.product_rows]
     room, found = spm_bytes - residence.kept_bytes - residence.rows_bytes, list[Blocking]()
@@ -240,8 +246,13 @@ def _is_side_by_side(part: ContractionPart, work: ContractionWork, rates: Rates,
     of parts of rows have as many steps of rows as there are parts. Sums that go around are those of some pieces."""
     columns, rows = steps_alike(part, rates, box)
     shape, roles = inner_shape(part)
-    is_cut = all(size % step == 0 or (role == "row" and not work.lines) for size, step, role in zip(shape, box, roles, strict=True))
-    if not is_cut or rows * columns * rates.tiles != prod(box_counts(part, box)) or (work.lines and rows * columns > 1):
+    may_be_idle = work.rows_stay and not residence.keeps_result and not residence.in_ring
+    ragged = {"row": not work.lines, "column": may_be_idle}
+    is_cut = all(size % step == 0 or ragged.get(role, False) for size, step, role in zip(shape, box, roles, strict=True))
+    if not is_cut or (work.lines and rows * columns > 1):
+        return False
+    of_columns = part.cut(box).of_columns if may_be_idle else columns * rates.mesh_columns
+    if rows * of_columns * rates.mesh_rows != prod(box_counts(part, box)):
         return False
     if residence.in_ring and work.rows_stay:
         return rows == residence.row_steps and (columns == 1 if residence.is_at_once else columns in RING_PIECES)
@@ -286,17 +297,20 @@ def _in_place(work: ContractionWork, elements: int, residence: Residence) -> Con
 
 
 def _is_of_tiles(work: ContractionWork, rates: Rates, depth: int) -> bool:
-    """Is a panel of rows that stay whole blocks of one tile of a mesh row, or as many of each?"""
+    """Is a panel of rows that stay whole blocks of one tile of a mesh row, or as many of each? The latter are those of a loop."""
     of_tile, of_all = divmod(work.depth, rates.mesh_columns)
     if of_all or of_tile % BLOCK or depth % BLOCK:
         return False
-    return of_tile % depth == 0 or (not work.in_ring and is_interleaved(work, rates, depth))
+    is_loop = work.turns(depth) >= LEAST_SLOTS
+    return of_tile % depth == 0 or (not work.in_ring and is_loop and is_interleaved(work, rates, depth))
 
 
-def _boxes(part: ContractionPart, rates: Rates, lines: Sequence[Line] = (), *, has_tail: bool = False) -> Iterator[tuple[int, ...]]:
+def _boxes(
+    part: ContractionPart, rates: Rates, lines: Sequence[Line] = (), *, has_tail: bool = False, is_once: bool = False
+) -> Iterator[tuple[int, ...]]:
     """Boxes that cut rows and columns into multiples of the rates, every one of which has elements; batches one by one. With
     windows along `lines` also those of one image: the last step may have fewer images than there are mesh rows. Without windows
-    some mesh columns may have none in the last step."""
+    some mesh columns may have none in the last step; `is_once`: or in the only one."""
     shape, roles = inner_shape(part)
     rows, columns = ([dim for dim, role in enumerate(roles[:-1]) if role == own] for own in ("row", "column"))
     tall = list(_cuts([shape[dim] for dim in rows], rates.mesh_rows, 1 if lines else ROW_UNIT))
@@ -304,10 +318,11 @@ def _boxes(part: ContractionPart, rates: Rates, lines: Sequence[Line] = (), *, h
     image = tuple(shape[dim] if any(dim == line.row for line in lines) else 1 for dim in rows)
     if len(columns) == 1 and not lines:
         wide += [(size,) for size in _some_idle(shape[columns[0]], rates.mesh_columns, has_tail=has_tail)]
+        wide += [(-(-shape[columns[0]] // rates.mesh_columns),)] if is_once else []
     if lines and image not in tall and image != tuple(shape[dim] for dim in rows):
         tall.append(image)
     for row_box in tall:
-        for column_box in wide:
+        for column_box in dict.fromkeys(wide):
             box = [1] * len(shape)
             box[-1] = part.inner
             for dim, size in (*zip(rows, row_box, strict=True), *zip(columns, column_box, strict=True)):
@@ -468,8 +483,9 @@ def _lanes(
     """The lanes of a box, columns next to each other last: the dimension of each, how many there are, how far apart."""
     found: list[tuple[int, int, int]] = []
     last = part.column if part.inner == 1 else len(shape) - 1
-    wide = [dim for role in ("column", "row") for dim in range(len(shape) - 1) if box[dim] > 1 and roles[dim] == role]
-    for dim in (dim for dim in wide if dim != last):
+    lines = {line.row for line in work.lines}
+    wide = [dim for dim in range(len(shape) - 1) if (box[dim] > 1 or dim in lines) and dim != last]
+    for dim in (dim for role in ("column", "row") for dim in wide if roles[dim] == role):
         together = block_width(work.operand_bytes) // BLOCK if dim == part.column else 1
         is_whole = box[dim] % together == shape[dim] % together == 0
         if is_whole and box[dim] > together > 1:  # blocks of the result that are one of the operand

@@ -22,8 +22,9 @@ from hlo2tx8.device.isa.ct_move import CtConvert
 from hlo2tx8.device.isa.forms import CtVS, CtVuV, CtVuVLoop, CtVV
 from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter
 from hlo2tx8.device.isa.ne import NeGemm
-from hlo2tx8.dialects import spm
+from hlo2tx8.dialects import spm, vec
 from hlo2tx8.indexing import Const, Dim, Interval, simplify_expr
+from hlo2tx8.ir import i64_attr
 from hlo2tx8.lower.box_levels import Size
 from hlo2tx8.lower.dma.idle_rows import HAS_COLUMNS
 from hlo2tx8.lower.dma.join_tails import TAIL
@@ -243,18 +244,34 @@ def take_certain_branches(loop: scf.ForOp, index: TileIndex) -> None:
     inner = [(op, number) for op, number in nested if number is not None]
     for op, number in inner:
         index.add_counter(op.body.block.args[0], number)
-    branches = [op for own in (loop, *(op for op, _ in inner)) for op in own.body.block.ops if isinstance(op, scf.IfOp)]
+    branches = [(op, index) for own in (loop, *(op for op, _ in inner)) for op in own.body.block.ops if isinstance(op, scf.IfOp)]
     while branches:
-        branch = branches.pop()
-        branches += [op for op in branch.true_region.block.ops if isinstance(op, scf.IfOp)]
+        branch, known = branches.pop()
+        inside = _with_columns(branch, known)
+        branches += [(op, inside) for op in branch.true_region.block.ops if isinstance(op, scf.IfOp)]
         compare = branch.cond.owner
         if not isinstance(compare, arith.CmpiOp) or arith.CMPI_COMPARISON_OPERATIONS[compare.predicate.value.data] != "sgt":
             continue
         limit = constant_of(compare.rhs)
-        if limit is not None and index.range_of(compare.lhs).lo > limit:
+        if limit is not None and known.range_of(compare.lhs).lo > limit:
+            if known is not index and limit == 0 and isinstance(compare.lhs.owner, vec.ExtentOp):
+                compare.lhs.owner.properties["lower"] = i64_attr(1)  # should tiles without columns compute once more what is there
             Rewriter.erase_op(branch.true_region.block.last_op or branch)
             Rewriter.inline_block(branch.true_region.block, InsertPoint.before(branch))
             Rewriter.erase_op(branch)
+
+
+def _with_columns(branch: scf.IfOp, index: TileIndex) -> TileIndex:
+    """What is known inside of a branch: fewer mesh columns, if only the first ones take it."""
+    compare = branch.cond.owner
+    if not isinstance(compare, arith.CmpiOp) or constant_of(compare.rhs) != 0:
+        return index
+    left = index.made_of(compare.lhs) or []
+    terms = index.terms_of(left[0]) if len(left) == 1 else None
+    if terms is None or terms.keys() != {None, COLUMN} or terms[COLUMN] != -1:
+        return index
+    row, column, *others = index.bounds
+    return TileIndex(index.mesh, dict(index.known), [row, Interval(0, min(column.hi, terms[None] - 1)), *others])
 
 
 def _kinds(sites: Sequence[Site], index: TileIndex) -> tuple[Site, ...]:

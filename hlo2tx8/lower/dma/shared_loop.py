@@ -287,8 +287,10 @@ class SharedLoop:
                 with self.if_something(step, load, half, mapping):
                     step.insert(self.split_halves[load].loaded(step, half, slot, mapping))
                 continue
-            for own in self.halves[load].loads(step, load.op, half, mapping):
-                step.insert(own)
+            halves = self.halves[load]
+            with step.if_positive([] if halves.is_certain else [halves.sent(step, slot, half, mapping)[0]]):
+                for own in halves.loads(step, load.op, half, mapping):
+                    step.insert(own)
 
     def split(self, step: StepBuilder, panel: SSAValue) -> None:
         """What is multiplied of a panel, made of what was loaded, on the tiles that send it."""
@@ -361,7 +363,8 @@ class SharedLoop:
                     for place in [parts[key_of(load, own)] for own in load.moved if parts] or [start]:
                         begin = 0 if first == 0 else step.minimum(first, count)
                         n = step.subtract(count if end is None else step.minimum(end, count), begin)
-                        is_certain = load not in self.split_halves or self.split_halves[load].is_certain
+                        cuts = [own[load] for own in (self.halves, self.split_halves) if load in own and sender.half is not None]
+                        is_certain = all(own.is_certain for own in cuts)
                         with step.if_positive([n] if end is not None or first != 0 or not is_certain else []):
                             at = step.at(place, step(step.add(ahead, begin), fmt.bytes))
                             multicast = DteMulticast.make(fmt=fmt, dst=at, src=at, n=n, tiles=tiles, origin=op.origin)
