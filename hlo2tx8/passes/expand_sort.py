@@ -1,7 +1,7 @@
 """Pass expand-sort: sort becomes a network of compare-and-exchange steps, which are the same for all rows.
 
 A key of at most 32 bits and the element's number become words of f32, whose network stays in the scratchpad, see
-`sorting.sort_words`; then the operands are read at the numbers. Other comparators, and operands too large to be read so:
+`sorting.sort_words`; then the operands are read at the numbers. Other comparators, and lines too large for that:
 
     [before, N, after], N the power of two that holds the dimension
     for blocks of 2, 4, ... N:   fusion { the k-th element of a block with the k-th from its end }
@@ -47,7 +47,7 @@ from hlo2tx8.passes.sorting.sort_words import WordSort
 Shape = tuple[int, ...]
 
 MOST_READ_BYTES = 1 << 20
-"""Of an operand that is read at the numbers, by the kernel core, from a copy in every scratchpad."""
+"""Of a line of an operand that is read at the numbers, by the kernel core, from a copy in the scratchpad."""
 LARGEST = (1 << 63) - 1
 
 
@@ -82,14 +82,16 @@ def _sort(op: Operation, rates: Rates) -> list[str]:
         return []
     rows = (prod(shape[:dim]), n, prod(shape[dim + 1 :]))
     key = sort_key(body)
-    large = [value for value in dict.fromkeys(op.operands) if _size_bytes(value) > MOST_READ_BYTES and not _is_numbers(value, dim)]
+    if rows[2] > 1 and any(_line_bytes(value, rows) > MOST_READ_BYTES for value in op.operands):
+        return _turned(e, dim, rates)
     words = None if key is None else WordSort(e, key, rows, rates)
     plan = None if words is None else words.plan()
     if key is None:
         way = "each stage is a kernel, because the comparator compares no single key of at most 32 bits"
         found = _by_comparator(e, body, rows)
-    elif words is None or plan is None or large:
-        way = f"each stage is a kernel, because {'an operand is' if large else 'a line is'} too large to stay in the scratchpad"
+    elif words is None or plan is None:
+        way = "each stage is a kernel, because a line is too large to stay in the scratchpad"
+        large = [v for v in dict.fromkeys(op.operands) if _line_bytes(v, rows) > MOST_READ_BYTES and not _is_numbers(v, dim)]
         found = _by_key(e, key, dim, rows, large)
     else:
         way = f"sorted in the scratchpad, runs of {1 << plan.run_bits}"
@@ -98,6 +100,23 @@ def _sort(op: Operation, rates: Rates) -> list[str]:
     results = zip(found, op.results, strict=True)
     e.replace(*(e.emit("reshape", [value], result.type) for value, result in results))
     return [way]
+
+
+def _turned(e: Expansion, dim: int, rates: Rates) -> list[str]:
+    """Sorts lines that lie side by side, so that a step would need all of several to read one, after each lies by itself."""
+    op, rank = e.op, len(tensor_like(e.op.results[0].type).shape)
+    order = [*(d for d in range(rank) if d != dim), dim]
+    back, shape = [order.index(d) for d in range(rank)], tensor_like(op.results[0].type).shape
+    turned = [shape[d] for d in order]
+    operands = [
+        e.emit("iota", [], e.like(v, turned), iota_dimension=i64_attr(rank - 1)) if _is_numbers(v, dim) else e.transpose(v, order)
+        for v in op.operands
+    ]
+    properties = op.properties | {"dimension": i64_attr(rank - 1)}
+    types = [e.like(value, turned) for value in op.results]
+    new = e.insert(type(op).create(operands=operands, result_types=types, properties=properties, regions=[op.detach_region(0)]))
+    e.replace(*(e.transpose(value, back) for value in new.results))
+    return ["turned, so that each line lies by itself", *_sort(new, rates)]
 
 
 def _by_comparator(e: Expansion, body: Block, rows: Shape) -> list[SSAValue]:
@@ -161,9 +180,9 @@ def _cut(e: Expansion, value: SSAValue, rows: Shape) -> SSAValue:
     return e.emit("slice", [value], e.like(value, rows), strides=int_array((1, 1, 1)), **bounds)
 
 
-def _size_bytes(value: SSAValue) -> int:
-    type_ = tensor_like(value.type)
-    return prod(type_.shape) * type_.dtype.itemsize
+def _line_bytes(value: SSAValue, rows: Shape) -> int:
+    """Of a line, with what lies between its elements."""
+    return rows[1] * rows[2] * tensor_like(value.type).dtype.itemsize
 
 
 class _Step:

@@ -2,7 +2,8 @@
 
 one place     the kernel core reads the shift into a register, RDMA loads the whole box from there
 rows          a loop over the lanes along which the shift varies: a register and an RDMA each
-elements      few bytes each, of a tensor that fits the scratchpad: the kernel core gathers them from a copy of it
+elements      few bytes each, of a tensor that fits the scratchpad: the kernel core gathers them from a copy of it, or of what a
+              step may read, where places are limited to what is near
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,8 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import IntegerType, Signedness, i1
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, Signedness, i1
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -19,8 +21,13 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.made import for_op, yield_op
 from hlo2tx8.indexing import Const
 from hlo2tx8.lower.box_levels import BoxLevel, Size, dense_strides
+from hlo2tx8.lower.select.instruction_tables import hlo_name
 from hlo2tx8.lower.select.step_builder import INDEX, StepBuilder
 
+MOST_PER_LANE_BYTES = 512
+"""Of what a step may read that had better be loaded at once: DDR gives so many to each tile while one element is read by itself."""
+FACTORS = 2
+"""Operands of an operation that limits a place."""
 MIN_ROW_BYTES = 64
 """A shorter run costs DMA as much as this many bytes."""
 
@@ -71,6 +78,34 @@ def constant_start(op: vec.LoadOp) -> int | None:
         return None
     start = owner.map.data.results[owner.results.index(op.offset)]
     return start.value if isinstance(start, Const) else None
+
+
+def largest_place(value: SSAValue) -> int | None:
+    """The most that run-time places can be, which are not negative; None if no constants say so."""
+    bounds = _bounds(value)
+    return bounds[1] if bounds[0] is not None and bounds[0] >= 0 else None
+
+
+def _bounds(value: SSAValue) -> tuple[int | None, int | None]:
+    """The least and the most that integers can be, as far as constants limit them."""
+    owner = value.owner
+    if isinstance(owner, vec.SplatOp) and isinstance(owner.value.owner, arith.ConstantOp):
+        attribute = owner.value.owner.value
+        number = attribute.value.data if isinstance(attribute, IntegerAttr) else None
+        return number, number
+    if not isinstance(owner, xla.ElementwiseOp | arith.MuliOp) or len(owner.operands) != FACTORS:
+        return None, None
+    (low, high), (other_low, other_high) = (_bounds(operand) for operand in owner.operands)
+    lows, highs = [n for n in (low, other_low) if n is not None], [n for n in (high, other_high) if n is not None]
+    match hlo_name(owner):
+        case "minimum":
+            return (min(lows) if len(lows) == FACTORS else None), min(highs, default=None)
+        case "maximum":
+            return max(lows, default=None), (max(highs) if len(highs) == FACTORS else None)
+        case "multiply" if min(lows, default=-1) >= 0 and len(lows) == len(highs) == FACTORS:
+            return prod(lows), prod(highs)
+        case _:
+            return None, None
 
 
 def load_rows(walk: Walk, source: SSAValue, offset: Size, places: "Places", fmt: Format) -> SSAValue:

@@ -16,7 +16,7 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.hlo import origin
 from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.errors import CompileError
-from hlo2tx8.lower.box_levels import BoxLevel
+from hlo2tx8.lower.box_levels import BoxLevel, Size
 from hlo2tx8.lower.element_format import Operand, PerChannel, Splat, Vector, format_of, storage_format, tensor_type
 from hlo2tx8.lower.select.by_turns import ByTurns, store_by_turns
 from hlo2tx8.lower.select.index_conditions import IndexConditions, LanesMeant
@@ -26,7 +26,16 @@ from hlo2tx8.lower.select.padded_rows import stores_rows
 from hlo2tx8.lower.select.padded_step import PaddedStep
 from hlo2tx8.lower.select.place_of_extreme import PlaceOfExtreme, places_of_extremes, select_place_of_extreme
 from hlo2tx8.lower.select.resident import Resident, is_resident
-from hlo2tx8.lower.select.select_access import MIN_ROW_BYTES, Places, Walk, load_rows, read_scalar, same_in_all_steps
+from hlo2tx8.lower.select.select_access import (
+    MIN_ROW_BYTES,
+    MOST_PER_LANE_BYTES,
+    Places,
+    Walk,
+    largest_place,
+    load_rows,
+    read_scalar,
+    same_in_all_steps,
+)
 from hlo2tx8.lower.select.select_dot import select_dot, select_sums_loop
 from hlo2tx8.lower.select.select_index import NUMBERS, index_vector, mask
 from hlo2tx8.lower.select.select_join import select_join_at
@@ -367,25 +376,44 @@ class BoxSelector(Selector):
         index = self.as_format(self.vector(op.index), index_format, Format.INT32)
         return self._gathered(op.source, index, fmt)
 
-    def _gathered(self, tensor: SSAValue, index: SSAValue, fmt: Format) -> SSAValue:
-        """The elements at INT32 indices, read from a copy of the whole tensor in SPM, which is made before the steps."""
+    def _gathered(self, tensor: SSAValue, index: SSAValue, fmt: Format, part: SSAValue | None = None) -> SSAValue:
+        """The elements at INT32 indices, read from `part` in SPM, or a copy of the whole tensor, which is made before the steps."""
         step, source = self.step, self.slots[tensor]
         key = ("whole", source)
-        if key not in self.hoisted:
+        if part is None and key not in self.hoisted:
             self.hoisted[key] = self.in_prologue(lambda: self._whole(source, tensor_type(tensor).get_shape()[0], fmt))
-        dst = step.alloc(fmt)
-        step.insert(KcVGather.make(fmt=fmt, dst=dst, src=self.hoisted[key], index=index, n=step.count(), origin=step.origin))
+        dst, src = step.alloc(fmt), self.hoisted[key] if part is None else part
+        step.insert(KcVGather.make(fmt=fmt, dst=dst, src=src, index=index, n=step.count(), origin=step.origin))
         return dst
+
+    def _near(self, op: vec.LoadAtOp, walk: Walk, fmt: Format) -> SSAValue | None:
+        """A copy of all that a step may read, from its offset on; None if that is not known, or so much that the step had better
+        read its elements one by one."""
+        step, most = self.step, largest_place(op.shift)
+        if most is None or min(walk.strides) < 0:
+            return None
+        reach = most + 1 + sum(stride * (size - 1) for stride, size in zip(walk.strides, step.shape, strict=True))
+        if reach * fmt.bytes > min(MAX_GATHER_BYTES, MOST_PER_LANE_BYTES * step.num_lanes):
+            return None
+        count: Size = most + 1
+        for stride, extent in zip(walk.strides, step.extents, strict=True):
+            count = step.add(count, step(step.subtract(extent, 1), stride))
+        buffer = step.alloc(fmt, reach)
+        step.load(buffer, self.slots[op.source], self.slots[op.offset], [BoxLevel(count, (1,))], fmt)
+        return buffer
 
     def _load_at(self, op: vec.LoadAtOp) -> SSAValue:
         step, fmt, shift_format = self.step, storage_format(op.result.type), format_of(op.shift.type)
         walk = Walk.of(step, vec.ints(op.strides), vec.ints(op.varying))
         offset = self.slots[op.offset]
         size_bytes = tensor_type(op.source).get_shape()[0] * fmt.bytes
-        if walk.num_outer and walk.row_elements * fmt.bytes < MIN_ROW_BYTES and size_bytes <= MAX_GATHER_BYTES:
-            affine = iota_sum(step, step.count(), offset, stride_terms(step, walk.strides), Format.INT32)
-            index = self._emit_add(affine, self.as_format(self.vector(op.shift), shift_format, Format.INT32))
-            return self._gathered(op.source, index, fmt)
+        if walk.num_outer and walk.row_elements * fmt.bytes < MIN_ROW_BYTES:
+            near = self._near(op, walk, fmt) if size_bytes > MAX_GATHER_BYTES else None
+            if near is not None or size_bytes <= MAX_GATHER_BYTES:
+                start = 0 if near is not None else offset
+                affine = iota_sum(step, step.count(), start, stride_terms(step, walk.strides), Format.INT32)
+                index = self._emit_add(affine, self.as_format(self.vector(op.shift), shift_format, Format.INT32))
+                return self._gathered(op.source, index, fmt, near)
         return load_rows(walk, self.slots[op.source], offset, self._run_time_places(op.shift), fmt)
 
     def _run_time_places(self, value: SSAValue) -> Places:

@@ -72,7 +72,7 @@ class _Slices:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _RegionPart:
     """A part of a box of `shape`, of which `half` has some lanes; its dimensions are these `lanes` of the box, -1 for its blocks.
     It begins behind `first` columns of all rows."""
 
@@ -88,32 +88,32 @@ class _Piece:
 
 def fits_regions(step: StepBuilder, lanes: LanesMeant, fmt: Format) -> bool:
     """Can such lanes be told by numbers in a box of this format? The tail of a step must not lie inside of a slice's rows."""
-    pieces = (_pieces(step.shape, half, in_blocks=isinstance(step, PaddedStep)) for half in lanes.halves)
-    return _are_told(chain.from_iterable(pieces), step.valid, fmt)
+    parts = (_region_parts(step.shape, half, in_blocks=isinstance(step, PaddedStep)) for half in lanes.halves)
+    return _are_told(chain.from_iterable(parts), step.valid, fmt)
 
 
 def fits_blocks(shape: Sequence[int], valid: Container[int], lanes: LanesMeant, fmt: Format) -> bool:
     """The same of a box of that shape whose rows lie in padded channel blocks."""
-    return _are_told(chain.from_iterable(_pieces(shape, half, in_blocks=True) for half in lanes.halves), valid, fmt)
+    return _are_told(chain.from_iterable(_region_parts(shape, half, in_blocks=True) for half in lanes.halves), valid, fmt)
 
 
-def _are_told(pieces: Iterable[_Piece], valid: Container[int], fmt: Format) -> bool:
-    return fmt in MANTISSA and all(piece.slices(valid, fmt) is not None for piece in pieces)
+def _are_told(parts: Iterable[_RegionPart], valid: Container[int], fmt: Format) -> bool:
+    return fmt in MANTISSA and all(part.slices(valid, fmt) is not None for part in parts)
 
 
-def _pieces(shape: Sequence[int], half: HalfSpace, *, in_blocks: bool) -> list[_Piece]:
+def _region_parts(shape: Sequence[int], half: HalfSpace, *, in_blocks: bool) -> list[_RegionPart]:
     """A box as it is, or as its whole blocks of columns and the narrower one behind them."""
     lanes = tuple(range(len(shape)))
     if not in_blocks:
-        return [_Piece(tuple(shape), lanes, half)]
+        return [_RegionPart(tuple(shape), lanes, half)]
     *rows, columns = shape
-    layout, stride, found = Blocked(Format.FP32, 1, prod(rows), columns), half.strides[-1], list[_Piece]()
+    layout, stride, found = Blocked(Format.FP32, 1, prod(rows), columns), half.strides[-1], list[_RegionPart]()
     width, first = layout.block_width, layout.num_blocks * layout.block_width
     if layout.num_blocks:
         blocks = replace(half, strides=(width * stride, *half.strides))
-        found.append(_Piece((layout.num_blocks, *rows, width), (-1, *lanes), blocks))
+        found.append(_RegionPart((layout.num_blocks, *rows, width), (-1, *lanes), blocks))
     if layout.tail_width:
-        found.append(_Piece((*rows, layout.tail_width), lanes, replace(half, base=half.base + first * stride), first))
+        found.append(_RegionPart((*rows, layout.tail_width), lanes, replace(half, base=half.base + first * stride), first))
     return found
 
 
@@ -121,15 +121,15 @@ def fill_region(s: Selector, dst: SSAValue, value: Vector, lanes: Sequence[HalfS
     """dst = `value` in the lanes of each of these half-spaces."""
     step = s.step
     for half in lanes:
-        for piece in _pieces(step.shape, half, in_blocks=isinstance(step, PaddedStep)):
-            slices, own = piece.slices(step.valid, fmt), s
+        for part in _region_parts(step.shape, half, in_blocks=isinstance(step, PaddedStep)):
+            slices, own = part.slices(step.valid, fmt), s
             assert slices is not None
             if isinstance(step, PaddedStep):
-                valid = {place: step.valid[lane] for place, lane in enumerate(piece.lanes) if lane in step.valid}
-                own = s.within(StepBuilder(step.builder, step.prologue, piece.shape, valid, step.origin))
-            first = step(step.num_rows(), piece.first * fmt.bytes) if isinstance(step, PaddedStep) and piece.first else 0
+                valid = {place: step.valid[lane] for place, lane in enumerate(part.lanes) if lane in step.valid}
+                own = s.within(StepBuilder(step.builder, step.prologue, part.shape, valid, step.origin))
+            first = step(step.num_rows(), part.first * fmt.bytes) if isinstance(step, PaddedStep) and part.first else 0
             source = value if isinstance(value, Splat) else step.at(value, first)
-            _Fill(own, step.at(dst, first), source, piece.half, fmt, slices).run()
+            _Fill(own, step.at(dst, first), source, part.half, fmt, slices).run()
 
 
 def truth_of(s: Selector, lanes: LanesMeant) -> SSAValue:
