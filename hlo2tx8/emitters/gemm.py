@@ -47,23 +47,14 @@ from hlo2tx8.partitioner.instruction import kind_of, shape_of, tensor_type
 from hlo2tx8.partitioner.made_from import MadeFrom, have_same_source, made_from
 from hlo2tx8.partitioner.reduction_paths import loop_counters
 from hlo2tx8.schedule.accesses import AccessAnalysis
-from hlo2tx8.schedule.contraction_split import (
-    ABOUT,
-    Blocking,
-    ContractionPart,
-    ContractionStep,
-    ContractionWork,
-    blockings,
-    is_even,
-    num_tiles,
-    parts_of,
-    sides_that_stay,
-    split_part,
-)
+from hlo2tx8.schedule.contraction_estimate import sides_that_stay
+from hlo2tx8.schedule.contraction_split import ABOUT, blockings, num_tiles, parts_of, split_part
+from hlo2tx8.schedule.contraction_work import Blocking, ContractionPart, ContractionStep, ContractionWork, is_even
 from hlo2tx8.schedule.costs import cycles_per_summed_element, is_at_once, is_by_vectors
 from hlo2tx8.schedule.mesh_estimate import has_idle_tiles
-from hlo2tx8.schedule.mesh_split import resident_blockings, row_blockings, shared_blockings, split_on_mesh
+from hlo2tx8.schedule.mesh_split import shared_blockings, split_on_mesh
 from hlo2tx8.schedule.plan import Candidate, Estimate
+from hlo2tx8.schedule.resident_split import resident_blockings, row_blockings
 from hlo2tx8.schedule.transpose_tiles import split_tiles
 from hlo2tx8.schedule.work_split import Target
 

@@ -30,8 +30,8 @@ from hlo2tx8.partitioner.instruction import shape_of
 from hlo2tx8.schedule.contraction_split import ABOUT
 from hlo2tx8.schedule.costs import size_bytes
 from hlo2tx8.schedule.mesh_estimate import alternating_cycles, least_alternating_cycles
-from hlo2tx8.schedule.mesh_split import has_even_columns
 from hlo2tx8.schedule.plan import Candidate, Estimate
+from hlo2tx8.schedule.resident_split import has_even_columns
 from hlo2tx8.schedule.work_split import Residence, Target
 
 DEPTHS = (512, 128, 64)

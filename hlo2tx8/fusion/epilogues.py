@@ -30,7 +30,7 @@ from hlo2tx8.partitioner.made_from import made_from
 from hlo2tx8.partitioner.moves import is_move
 from hlo2tx8.partitioner.reduction_paths import loop_operand_map, num_loop_operands, ranges_after
 from hlo2tx8.partitioner.turns import is_same_in_all_turns
-from hlo2tx8.schedule.contraction_split import BLOCK
+from hlo2tx8.schedule.contraction_work import BLOCK
 from hlo2tx8.schedule.costs import Costs, is_by_vectors
 
 LEAST_SHARE = 128 * 128

@@ -20,7 +20,7 @@ from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.notes import Decision, Name, What
 from hlo2tx8.partitioner.contraction import is_contraction, why_not_on_engine
 from hlo2tx8.partitioner.instruction import shape_of
-from hlo2tx8.schedule.contraction_split import BLOCK
+from hlo2tx8.schedule.contraction_work import BLOCK
 from hlo2tx8.schedule.costs import size_bytes
 from hlo2tx8.schedule.work_split import Target
 

@@ -28,7 +28,7 @@ from hlo2tx8.hlo.constants import scalar_of
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.partitioner.contraction import num_products
 from hlo2tx8.partitioner.instruction import kind_of, shape_of, tensor_type
-from hlo2tx8.schedule.contraction_split import BLOCK
+from hlo2tx8.schedule.contraction_work import BLOCK
 
 AT_ONCE = ("add", "subtract", "multiply", "maximum", "minimum", "and", "or", "xor", "not", "negate", "abs", "convert")
 """What the kernel core has one instruction for."""

@@ -5,18 +5,8 @@ from math import ceil, prod
 
 from hlo2tx8.device.mesh_sends import is_sent_in_halves, is_split_in_halves, send_cycles
 from hlo2tx8.device.rates import Rates
-from hlo2tx8.schedule.contraction_split import (
-    BLOCK,
-    SUM_BYTES,
-    ContractionPart,
-    ContractionWork,
-    Pace,
-    loaded,
-    moved_bytes,
-    rows_with_gaps,
-    sides_of,
-    turned_bytes,
-)
+from hlo2tx8.schedule.contraction_estimate import loaded, moved_bytes, rows_with_gaps, turned_bytes
+from hlo2tx8.schedule.contraction_work import BLOCK, SUM_BYTES, ContractionPart, ContractionWork, Pace, sides_of
 
 PART = 8192
 """Elements of a part of a result that vector instructions go over at once."""
