@@ -82,7 +82,7 @@ def _sort(op: Operation, rates: Rates) -> list[str]:
         return []
     rows = (prod(shape[:dim]), n, prod(shape[dim + 1 :]))
     key = sort_key(body)
-    if rows[2] > 1 and any(_line_bytes(value, rows) > MOST_READ_BYTES for value in op.operands):
+    if key is not None and rows[2] > 1 and any(_line_bytes(value, rows) > MOST_READ_BYTES for value in op.operands):
         return _turned(e, dim, rates)
     words = None if key is None else WordSort(e, key, rows, rates)
     plan = None if words is None else words.plan()
