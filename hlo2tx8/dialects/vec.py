@@ -98,9 +98,12 @@ class ExtentOp(DeclaredOp):
     @property
     def bounds(self) -> Interval:
         """Bounds of the bound, over all steps."""
-        pick, map = min if self.kind.data == "min" else max, self.map.data
-        found = [map.bounds(result) for result in map.results]
-        least, most = (pick(numbers) for numbers in ([i.lo for i in found], [i.hi for i in found]))
+        return self.within([self.map.data.bounds(result) for result in self.map.data.results])
+
+    def within(self, ranges: Sequence[Interval]) -> Interval:
+        """Bounds of the bound, if the map's results are in these."""
+        pick = min if self.kind.data == "min" else max
+        least, most = (pick(numbers) for numbers in ([i.lo for i in ranges], [i.hi for i in ranges]))
         lower, upper = self.lower.value.data, self.upper.value.data
         return Interval(max(lower, min(upper, least)), max(lower, min(upper, most)))
 

@@ -56,8 +56,7 @@ class VecDotOp(DotForm):
     def is_tap_by_tap(self) -> bool:
         """Is it a convolution whose weights are a matrix of features and filters for each element of its windows? All steps load as
         many rows and filters for it, or fill values for those that some do not have along a window's line, or of the last ones."""
-        is_plain = self.is_per_channel is None and self.is_backward is None
-        return bool(self.window_list) and is_plain and self.column_lanes.get_values()[-1] >= 0
+        return self.is_by_element(self.column_lanes.get_values())
 
     @property
     def element_type(self) -> Attribute:

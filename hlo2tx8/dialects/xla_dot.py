@@ -118,6 +118,12 @@ class DotForm(DeclaredOp):
         numbers = [int(number) for number in self.windows.get_values()]
         return tuple(WindowLine(*numbers[i : i + 4]) for i in range(0, len(numbers), 4))
 
+    def is_by_element(self, column_lanes: Sequence[int]) -> bool:
+        """Is it a convolution that is one product per element of a window? The last of its columns' lanes are filters then, lanes
+        of the box, and no dimension of the depth."""
+        is_plain = self.is_per_channel is None and self.is_backward is None
+        return bool(self.window_list) and is_plain and column_lanes[-1] >= 0
+
 
 @irdl_op_definition
 class DotOp(DotForm):

@@ -106,10 +106,11 @@ def _blockings(
     def ways(own: ContractionWork, box: tuple[int, ...]) -> list[Blocking]:
         return [way for of_depth in ways_of_box(part, own, rates, spm_bytes, box, tail, depths) for way in of_depth[:most]]
 
-    found = [way for box in boxes for way in ways(work, box)]
+    of_boxes = {box: ways(work, box) for box in boxes}
+    found = [way for own in of_boxes.values() for way in own]
     if _is_only_stored(work):
         in_place = replace(work, kept_once=SUM_BYTES, stores_sums=True)
-        large = [box for box in boxes if is_in_sets(part, work, box) and not ways(work, box)]
+        large = [box for box, own in of_boxes.items() if not own and is_in_sets(part, work, box)]
         found += [way for box in large for way in ways(in_place, box)]
     return found
 

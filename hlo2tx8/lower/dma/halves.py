@@ -128,6 +128,10 @@ class Halves:
         """The loads of one half, the number of which is an index; with their operands replaced by `mapping`."""
         return [cut.load(step, op, half, mapping) for cut in self.cuts]
 
+    def count(self, step: StepBuilder, half: SSAValue, mapping: Mapping[SSAValue, SSAValue]) -> Size:
+        """How many elements a half has; with sizes replaced by `mapping`."""
+        return self.inner.emit(step, mapping, self.share.of(step, half, mapping)[0])
+
     def sent(
         self, step: StepBuilder, slot: SSAValue, half: SSAValue, mapping: Mapping[SSAValue, SSAValue]
     ) -> tuple[Size, SSAValue]:

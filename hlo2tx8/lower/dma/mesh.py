@@ -128,13 +128,16 @@ class TileIndex:
         return found | ({None: split[0].value} if split[0].value else {})
 
     def range_of(self, value: SSAValue) -> Interval:
-        """What a value may be at most; a difference of two as if they had nothing to do with each other."""
+        """Bounds of a value; of a difference of two as if they had nothing to do with each other."""
         found, owner = self.expr(value), value.owner
         if found is not None:
             return range_of(found, self.bounds, ())
         match owner:
             case vec.ExtentOp():
-                return self._extent(owner)
+                parts = self._parts(owner)
+                if parts is None:
+                    return Interval(owner.lower.value.data, owner.upper.value.data)
+                return owner.within([range_of(expr, self.bounds, ()) for expr in parts])
             case arith.AddiOp() | arith.SubiOp() | arith.MinSIOp() | arith.MaxSIOp():
                 a, b = (self.range_of(operand) for operand in owner.operands)
                 match owner:
@@ -148,16 +151,6 @@ class TileIndex:
                         return Interval(max(a.lo, b.lo), max(a.hi, b.hi))
             case _:
                 return Interval(-MAX_TURNS, MAX_TURNS)
-
-    def _extent(self, op: vec.ExtentOp) -> Interval:
-        """What an extent may be."""
-        pick, lower, upper = min if op.kind.data == "min" else max, op.lower.value.data, op.upper.value.data
-        parts = self._parts(op)
-        if parts is None:
-            return Interval(lower, upper)
-        ranges = [range_of(expr, self.bounds, ()) for expr in parts]
-        lo, hi = pick(own.lo for own in ranges), pick(own.hi for own in ranges)
-        return Interval(max(lower, min(upper, lo)), max(lower, min(upper, hi)))
 
     def _parts(self, op: vec.ExtentOp) -> list[Expr] | None:
         """The bounds that an extent is made of."""

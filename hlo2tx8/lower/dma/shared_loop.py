@@ -288,7 +288,7 @@ class SharedLoop:
                     step.insert(self.split_halves[load].loaded(step, half, slot, mapping))
                 continue
             halves = self.halves[load]
-            with step.if_positive([] if halves.is_certain else [halves.sent(step, slot, half, mapping)[0]]):
+            with step.if_positive([] if halves.is_certain else [halves.count(step, half, mapping)]):
                 for own in halves.loads(step, load.op, half, mapping):
                     step.insert(own)
 

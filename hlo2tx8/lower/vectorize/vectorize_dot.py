@@ -54,7 +54,7 @@ def vectorize_dot(box: BoxBuilder, op: xla.DotOp, region: LaneRegion) -> None:
     else:
         orders = rows.order(shared, depth, width), columns.order(shared, depth, width)
     is_per_channel, is_backward = op.is_per_channel is not None, op.is_backward is not None
-    is_tap_by_tap = bool(windows) and not is_per_channel and not is_backward and orders[1][-1] >= 0
+    is_tap_by_tap = op.is_by_element(orders[1])
     row = rows.emit(orders[0], depth, windows, whole=[w.lane for w in windows if is_tap_by_tap])
     column = columns.emit(orders[1], depth, (), whole=orders[1][-1:] if is_tap_by_tap else ())
     new = vec.VecDotOp(
