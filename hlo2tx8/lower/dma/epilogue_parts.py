@@ -122,17 +122,18 @@ class Epilogue:
     @property
     def has_arithmetic(self) -> bool:
         """Is there more than transfers?"""
-        return any(isinstance(op, CtInstruction | KcInstruction) for op in self.compute)
+        return any(isinstance(op, CtInstruction | KcInstruction) or is_of_elements(op) for op in self.compute)
 
     def cycles(self, num_parts: int, chip: Chip) -> float:
-        """What the vector engine takes for a whole result in so many parts."""
-        c = chip.cycles
+        """What the vector engine, and DMA with elements one by one, takes for a whole result in so many parts."""
+        c, count = chip.cycles, self.blocks * self.most_points * self.width
         found = 0.0
         for op in self.compute:
             if isinstance(op, CtInstruction):
                 size = max(op.fmt.bytes, op.fmt2.bytes if op.FORMATS2 else 0)
-                count = self.blocks * self.most_points * self.width
                 found += num_parts * c.ct_startup + count * size * chip.beats.of(op.COST) / c.ct_bytes_per_cycle
+            elif is_of_elements(op):
+                found += num_parts * c.tdma_startup + count * c.tdma_min_run_bytes / c.tdma_bytes_per_cycle
         return found
 
     def can_cut(self, num_parts: int) -> bool:
@@ -263,6 +264,8 @@ class Epilogue:
         """Changes an instruction's fields to what it does for a part."""
         if isinstance(op, (*ELEMENTWISE, CtVuV, TdmaMemset)):
             values["n"] = part.elements
+        elif is_of_elements(op):
+            values |= {"rn1": part.elements, "wn1": part.elements}
         elif isinstance(op, PACKED):
             values["n"] = step(part.elements, BITS * self.width_of(op))
         elif isinstance(op, TdmaGatherScatter) and not turning(op, "w"):
@@ -325,6 +328,12 @@ def is_product(value: Size, times: int, *sizes: Size) -> bool:
     known = [factors_of(size) for size in sizes]
     wanted = [owner for _, own in known for owner in own]
     return number == times * prod(own for own, _ in known) and sorted(owners, key=id) == sorted(wanted, key=id)
+
+
+def is_of_elements(op: Instruction) -> bool:
+    """Does a move take a part of each of its elements, one after the other, and leave these side by side?"""
+    is_move = isinstance(op, TdmaGatherScatter) and turning(op, "r") == turning(op, "w") == [1]
+    return is_move and op.field("run_bytes") == op.field("ws1") == op.fmt.bytes and op.field("rn1") == op.field("wn1")
 
 
 def turning(op: Instruction, side: str) -> list[int]:

@@ -16,7 +16,7 @@ from hlo2tx8.device.isa.lsu import Rdma, TdmaGatherScatter, TdmaMemset, Wdma
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import spm, vec
 from hlo2tx8.lower.box_levels import Size
-from hlo2tx8.lower.dma.epilogue_parts import ELEMENTWISE, PACKED, Epilogue, is_product, turning
+from hlo2tx8.lower.dma.epilogue_parts import ELEMENTWISE, PACKED, Epilogue, is_of_elements, is_product, turning
 from hlo2tx8.lower.dma.slices import buffers_of
 
 
@@ -149,6 +149,10 @@ def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
             return is_once and fits["dst"] and fits["a"] and is_all(op.field("full_n" if isinstance(op, CtVuVLoop) else "n"))
         case TdmaMemset():
             return all(fits.values()) and is_all(op.field("n"))
+        case TdmaGatherScatter() if is_of_elements(op):
+            read = next(iter(buffers_of(op, is_write=False)))
+            is_whole = read.owner in own and read.owner.step_bytes == count * op.field("rs1")
+            return fits["dst"] and is_whole and is_all(op.field("rn1"))
         case Rdma() | Wdma():
             return all(fits.values()) and (epilogue.is_one_run(op) or _goes_over(op, epilogue))
         case TdmaGatherScatter() if not turning(op, "r") and not turning(op, "w"):

@@ -11,6 +11,7 @@ from hlo2tx8.device.formats import Format, Rounding
 from hlo2tx8.device.isa import ct_activation, ct_arith, ct_move, kc_function, kc_move, kc_vector
 from hlo2tx8.device.isa.base import Instruction
 from hlo2tx8.device.isa.forms import BITS, CtInstruction
+from hlo2tx8.dialects.vec import StoreOp, VecDotOp
 from hlo2tx8.dialects.vector_instructions import (
     CT_BITS,
     CT_BITS_OF_UNITS,
@@ -20,6 +21,7 @@ from hlo2tx8.dialects.vector_instructions import (
     rounds_to_tf32,
 )
 from hlo2tx8.errors import CompileError
+from hlo2tx8.lower.box_levels import BoxLevel
 from hlo2tx8.lower.element_format import Operand, PerChannel, Splat, Vector
 from hlo2tx8.lower.select.instruction_tables import (
     CT_BINARY,
@@ -226,7 +228,22 @@ def _convert(s: Selector, op: Operation, operands: Sequence[Operand], formats: S
         if not ct_move.CtConvert.takes(fmt, source, rounding):
             src, source = _convert_on_ct(s, src, source, Format.FP32, Rounding.NEAREST_EVEN), Format.FP32
         return _convert_on_ct(s, src, source, fmt, rounding)
+    if source.is_integer and fmt.is_integer and fmt.bytes < source.bytes and _is_stored_product(op):
+        return _truncate(s, src, source, fmt)
     return s.as_format(src, source, fmt)
+
+
+def _is_stored_product(op: Operation) -> bool:
+    """Does it only come between the matrix engine and a store?"""
+    is_stored = all(isinstance(use.operation, StoreOp) for use in op.results[0].uses)
+    return isinstance(op.operands[0].owner, VecDotOp) and is_stored
+
+
+def _truncate(s: Selector, src: SSAValue, source: Format, fmt: Format) -> SSAValue:
+    """The lowest bytes of integers, which DMA takes: the kernel core, no sooner done, would wait for other engines."""
+    dst = s.step.alloc(fmt)
+    s.step.move(dst, src, [BoxLevel(s.step.count(), (source.bytes // fmt.bytes, 1))], fmt)
+    return dst
 
 
 def _widened(splat: Splat, fmt: Format) -> Splat | None:
