@@ -4,7 +4,7 @@ All numbers follow from the chip description; estimates of the schedule and of t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlo2tx8.device.chip import Beats, Chip
 from hlo2tx8.device.formats import Format
@@ -95,6 +95,17 @@ class Rates:
             link=c.dte_bytes_per_cycle,
             link_start=c.dte_startup + c.dte_hop * sum(chip.mesh),
         )
+
+    @property
+    def is_on_mesh(self) -> bool:
+        """Do all tiles make a mesh of several rows and columns?"""
+        return min(self.mesh_rows, self.mesh_columns) > 1 and self.mesh_rows * self.mesh_columns == self.tiles
+
+    @property
+    def meshes(self) -> "tuple[Rates, ...]":
+        """The same with the tiles as a mesh of another shape, too: of half as many columns, if these are still several."""
+        narrow = replace(self, mesh_rows=2 * self.mesh_rows, mesh_columns=self.mesh_columns // 2)
+        return (self, narrow) if self.is_on_mesh and self.mesh_columns % 2 == 0 and narrow.is_on_mesh else (self,)
 
     @property
     def kernel(self) -> float:

@@ -74,6 +74,9 @@ MOST_SHARED = 4
 """Products of different rows, whose columns are made of the same bytes, that tiles share what they read for."""
 MOST_AT_ONCE = 3
 """Ways to make two parts at the same time that are worth lowering."""
+SHARED_NEAR = 1.25
+"""What a convolution is estimated to take if tiles do not share, times what it takes if they do, below which both are timed: of 150
+convolutions one was faster otherwise."""
 MOST_ALIVE = 4
 """Vectors of an epilogue that are alive at once, as far as it is estimated."""
 
@@ -299,7 +302,7 @@ def _is_estimated_roughly(own: _PartOfLoop, way: Blocking, target: Target) -> bo
     if own.loop.lines and not own.loop.is_backward and not is_even(own.part, way.box):
         return True
     apart = [other.cycles for other in own.blockings if not other.is_shared]
-    if own.loop.lines and way.is_shared and min(apart, default=inf) < NEAR * way.cycles:
+    if own.loop.lines and way.is_shared and min(apart, default=inf) < SHARED_NEAR * way.cycles:
         return True
     return way.is_shared and has_idle_tiles(own.part, target.rates, way.box)
 

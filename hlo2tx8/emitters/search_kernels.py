@@ -6,6 +6,7 @@ for apart, wherever it can be cut; so every way to make kernels of a chain is co
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from typing import Protocol, TypeAlias
 
@@ -18,6 +19,7 @@ from hlo2tx8.emitters import emit_fusion
 from hlo2tx8.emitters.band_group import emit_band_group
 from hlo2tx8.emitters.band_phases import emit_band_phases, is_of_bands
 from hlo2tx8.emitters.choose_plan import Chooser, Fastest
+from hlo2tx8.emitters.group_mesh import emit_on_mesh, meshes_of
 from hlo2tx8.emitters.head_phases import emit_head_phases, is_of_heads
 from hlo2tx8.emitters.norm_phases import emit_norm_phases, is_of_norm
 from hlo2tx8.emitters.phase_group import emit_phase_group
@@ -124,9 +126,14 @@ def _inside(target: Target, *, feeds: bool) -> Target:
 
 
 def emit(op: Operation, name: str, target: Target, notes: list[str], chooser: Chooser) -> ModuleOp:
-    """The LOOPS module of a fusion, or of a group as one kernel."""
+    """The LOOPS module of a fusion, or of a group as one kernel, of phases on the mesh on which it is fastest."""
     if not isinstance(op, GroupOp):
         return emit_fusion(op, name, target, notes, chooser)
+    meshes = meshes_of(op, target.rates)
+    return emit_on_mesh([target.on(rates) for rates in meshes], notes, chooser, partial(_emit_group, op, name))
+
+
+def _emit_group(op: GroupOp, name: str, target: Target, notes: list[str], chooser: Chooser) -> ModuleOp:
     if is_of_projection(op):
         return emit_projection_phases(op, name, target, notes, chooser)
     if is_of_norm(op):

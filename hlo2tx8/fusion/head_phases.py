@@ -3,8 +3,8 @@
     %q, %k, %v = hlo.fusion "multiply_fusion"(%x, %wq, %wk, %wv)        8 sequences, 12 heads
     %0 = hlo.group rows [512, 64] (%q, %k, %v) { scores, softmax, products }
 
-That takes as many sequences for each row of the mesh, and heads for each column of it, in whole blocks of the matrix engine.
-Whether it is faster than the two apart is for their emitter to say.
+That takes as many sequences for each row of the mesh, or of one of another shape, and heads for each column of it, in whole blocks
+of the matrix engine. Whether it is faster than the two apart is for their emitter to say.
 """
 
 from math import prod
@@ -18,7 +18,7 @@ from hlo2tx8.fusion.build_group import build_group, name_of_fusion
 from hlo2tx8.fusion.phases import needed_by
 from hlo2tx8.hlo.precision import num_parts
 from hlo2tx8.notes import Decision, Name, What
-from hlo2tx8.partitioner.contraction import is_contraction, why_not_on_engine
+from hlo2tx8.partitioner.contraction import is_contraction, num_products, why_not_on_engine
 from hlo2tx8.partitioner.instruction import shape_of
 from hlo2tx8.schedule.contraction_work import BLOCK
 from hlo2tx8.schedule.costs import size_bytes
@@ -41,7 +41,8 @@ def group_heads(block: Block, target: Target) -> list[str]:
         product = products[0]
         inner = [op for op in attention.body.block.ops if isinstance(op, FusionOp)]
         names = tuple(Name(name_of_fusion(op)) for op in (product, *inner))
-        if why := _why_not(product, attention, target):
+        if not meshes_of_heads(product, attention, target.rates):
+            why = _why_not(product, attention, target.rates)
             notes.append(Decision(What.NO_GROUP, names, why=f"a product and its attention are no phases, {why}").line())
         else:
             why = "phases, whose tiles attend with what they have computed"
@@ -52,6 +53,11 @@ def group_heads(block: Block, target: Target) -> list[str]:
                 notes.append(Decision(What.GROUP, (Name(name_of_fusion(projection)),), why=why).line())
                 build_group((phases, projection), {"phases": UnitAttr()})
     return notes
+
+
+def meshes_of_heads(product: FusionOp, attention: GroupOp, rates: Rates) -> list[Rates]:
+    """The meshes on which tiles can attend with what they have computed."""
+    return [own for own in rates.meshes if not _why_not(product, attention, own)]
 
 
 def _projection(phases: GroupOp) -> FusionOp | None:
@@ -83,9 +89,9 @@ def _products(fusion: FusionOp) -> list[Operation]:
     return [op for op in body.ops if op is not body.last_op and is_contraction(op)]
 
 
-def _why_not(product: FusionOp, attention: GroupOp, target: Target) -> str:
-    """Why tiles cannot attend with what they have computed; "" if they can."""
-    rates, products = target.rates, _products(product)
+def _why_not(product: FusionOp, attention: GroupOp, rates: Rates) -> str:
+    """Why tiles of a mesh cannot attend with what they have computed; "" if they can."""
+    products = _products(product)
     if any(why_not_on_engine(op) or num_parts(op) > 1 for op in products):
         return "the product is not one pass of the matrix engine"
     fusions = [op for op in attention.body.block.ops if isinstance(op, FusionOp)]
@@ -100,6 +106,8 @@ def _why_not(product: FusionOp, attention: GroupOp, target: Target) -> str:
     sizes = {shape_of(value) for value in product.results}
     if len(sizes) > 1 or prod(next(iter(sizes))) != prod(outer) * heads * rows * BLOCK:
         return f"its results are not heads of {BLOCK} columns"
+    if any(heads * BLOCK not in {prod(shape_of(v)) // num_products(op) for v in op.operands} for op in products):
+        return f"it has other than {heads * BLOCK} columns"
     if any(value not in attention.operands for value in product.results):
         return "the attention does not read all that the product makes"
     if (kept := kept_bytes(product, shared, rates)) > rates.kept_bytes:

@@ -73,8 +73,9 @@ def _is_product(fusion: FusionOp, target: Target, parts: int) -> bool:
 
 
 def _may_stay(fusion: FusionOp, target: Target) -> bool:
-    """May a chain go on behind a product?"""
-    return has_even_columns(shape_of(fusion.results[0]), target.rates)
+    """May a chain go on behind a product? Rows of images stay on the chip's own mesh only."""
+    shape, rates = shape_of(fusion.results[0]), target.rates
+    return any(has_even_columns(shape, own) for own in (rates.meshes if len(shape) < IMAGE_RANK else (rates,)))
 
 
 def _next(chain: list[FusionOp], target: Target, parts: int) -> FusionOp | None:

@@ -69,7 +69,7 @@ def shared_blockings(
         return []
     if tail is not None and any(role == "column" and dim != part.column for dim, role in enumerate(part.roles)):
         return []
-    if min(rates.mesh_rows, rates.mesh_columns) < 2 or rates.mesh_rows * rates.mesh_columns != rates.tiles:
+    if not rates.is_on_mesh:
         return []
     found: list[Blocking] = []
     for own in _cut_columns(part, rates, is_convolution=bool(work.lines)):

@@ -29,11 +29,13 @@ class RowGroupPlan:
 
     @property
     def candidate(self) -> "Candidate[RowGroupPlan]":
-        """The plan as one of those that a kernel is chosen from."""
+        """The plan as one of those that a kernel is chosen from. Whether tiles send each other what they share is known when it is
+        lowered: where the estimate says so the best plan by which they do not is timed, too."""
         chunk, step = self.split.rows_of_chunk_and_step
         alone = "" if self.split.copies > 1 else ", one at a time"
-        alone = f", {self.split.line} tiles share a batch" if self.split.line > 1 else alone
-        return Candidate(f"{step} rows a step, {chunk} a chunk{alone}", Estimate(self.cycles, self.spm_bytes), self)
+        shared = f", {self.split.line} tiles share a batch" if self.split.line > 1 else ""
+        estimate = Estimate(self.cycles, self.spm_bytes)
+        return Candidate(f"{step} rows a step, {chunk} a chunk{shared or alone}", estimate, self, shared, bool(shared))
 
 
 def plan_row_group(

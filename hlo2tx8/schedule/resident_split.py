@@ -61,7 +61,7 @@ def _resident_blockings(
         return []
     if (work.loops > 1 and (work.rows_stay or work.has_rows)) or work.is_converted[0] or any(work.is_narrowed):
         return []
-    if min(rates.mesh_rows, rates.mesh_columns) < 2 or rates.mesh_rows * rates.mesh_columns != rates.tiles:
+    if not rates.is_on_mesh:
         return []
     boxes = list(mesh_boxes(part, rates, is_once=not residence.keeps_result))
     boxes = [box for box in boxes if _is_side_by_side(part, work, rates, box, residence)]
@@ -144,7 +144,7 @@ def row_blockings(
         return []
     if part.column < 0 or part.inner != BLOCK or part.size != part.shape[part.column]:
         return []
-    if min(rates.mesh_rows, rates.mesh_columns) < 2 or rates.mesh_rows * rates.mesh_columns != rates.tiles:
+    if not rates.is_on_mesh:
         return []
     columns = prod(size for size, role in zip(part.shape, part.roles, strict=True) if role == "column") // rates.mesh_columns
     boxes = [box for box in mesh_boxes(part, rates) if is_even(part, box) and sides_of(part, box)[1] == columns]

@@ -150,8 +150,9 @@ def _is_cut(op: Instruction, epilogue: Epilogue, count: int) -> bool:
         case TdmaMemset():
             return all(fits.values()) and is_all(op.field("n"))
         case TdmaGatherScatter() if is_of_elements(op):
-            read = next(iter(buffers_of(op, is_write=False)))
-            is_whole = read.owner in own and read.owner.step_bytes == count * op.field("rs1")
+            read = [alloc for alloc in own if alloc.result in buffers_of(op, is_write=False)]
+            sizes = [count * size for size in (op.field("rs1"),) if isinstance(size, int)]
+            is_whole = [alloc.step_bytes for alloc in read] == sizes
             return fits["dst"] and is_whole and is_all(op.field("rn1"))
         case Rdma() | Wdma():
             return all(fits.values()) and (epilogue.is_one_run(op) or _goes_over(op, epilogue))

@@ -24,7 +24,7 @@ from typing import Any, cast
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, UnitAttr
+from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
@@ -60,10 +60,9 @@ class GatherRowsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
-            shape = function.attributes.get(xla.MESH)
-            if xla.GATHERS_ROWS in function.attributes and isinstance(shape, DenseArrayBase):
-                rows, columns = (int(size) for size in shape.get_values())
-                _GatheredRows(function, Mesh(rows, columns)).run()
+            mesh = Mesh.of(function)
+            if xla.GATHERS_ROWS in function.attributes and mesh is not None:
+                _GatheredRows(function, mesh).run()
 
 
 class _GatheredRows:

@@ -9,7 +9,8 @@ multicasts share a link. Where that is sooner, the tiles at both ends of a line 
 from dataclasses import dataclass, field
 from enum import Enum
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import SSAValue
 
 from hlo2tx8.device.isa import Engine
@@ -37,6 +38,12 @@ class Mesh:
 
     rows: int
     columns: int
+
+    @staticmethod
+    def of(function: func.FuncOp) -> "Mesh | None":
+        """The one that a kernel's products are computed on; None if they are not."""
+        shape = function.attributes.get(xla.MESH)
+        return Mesh(*map(int, shape.get_values())) if isinstance(shape, DenseArrayBase) else None
 
 
 @dataclass

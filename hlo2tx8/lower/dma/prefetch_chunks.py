@@ -51,9 +51,10 @@ class PrefetchChunksPass(ModulePass):
 
 @dataclass(frozen=True)
 class _Load:
-    """A load of a turn; `index` says which copy of its buffer it fills, None for that of the turn."""
+    """What a turn loads to a buffer, whole blocks of channels and the rest say; `index` says which copy of it that fills, None for
+    that of the turn."""
 
-    op: Rdma
+    ops: tuple[Rdma, ...]
     alloc: spm.AllocOp
     index: IndexingMap | None
     operands: tuple[SSAValue, ...]
@@ -99,13 +100,13 @@ def _prefetch(loop: scf.ForOp) -> None:
         _emit(load, loop, following, Builder(InsertPoint.at_end(inside)))
         inside.add_op(yield_op())
     ahead.add_op(yield_op())
-    for load in loads:
-        load.op.detach()
-        load.op.erase()
+    for op in [op for load in loads for op in load.ops]:
+        op.detach()
+        op.erase()
 
 
 def _loads(loop: scf.ForOp) -> list[_Load]:
-    """The loads of a turn whose buffers nothing else writes, in the order in which the turn needs them."""
+    """The loads of a turn to buffers that nothing else writes, in the order in which the turn needs them."""
     inside = list(instructions_in(loop))
     stored = {op.field("slot") for op in inside if isinstance(op, Wdma)}
     writers: dict[SSAValue, list[Instruction]] = {}
@@ -115,15 +116,16 @@ def _loads(loop: scf.ForOp) -> list[_Load]:
             writers.setdefault(spm.root_buffer(value), []).append(op)
         for value in buffers_of(op, is_write=False):
             needed.setdefault(spm.root_buffer(value), position)
-    found: list[_Load] = []
-    for op in inside:
-        if not isinstance(op, Rdma) or op.parent is not loop.body.block or op.field("slot") in stored:
+    block, found = loop.body.block, list[_Load]()
+    for buffer, ops in writers.items():
+        alloc, own = buffer.owner, tuple(op for op in ops if isinstance(op, Rdma) and op.parent is block)
+        if not isinstance(alloc, spm.AllocOp) or alloc.parent is not block or len(own) < len(ops):
             continue
-        dst = op.field("dst")
-        alloc = dst.owner if isinstance(dst, SSAValue) else None
-        if not isinstance(alloc, spm.AllocOp) or alloc.parent is not loop.body.block or writers[alloc.result] != [op]:
+        if any(op.field("slot") in stored for op in own):
             continue
-        found.append(_Load(op, alloc, *_index_of(op, loop.body.block.args[0])))
+        indices = [_index_of(op, block.args[0]) for op in own]
+        if all(index == indices[0] for index in indices):
+            found.append(_Load(own, alloc, *indices[0]))
     return sorted(found, key=lambda load: needed.get(load.alloc.result, 0))
 
 
@@ -179,8 +181,9 @@ def _copy_of(load: _Load, turn: SSAValue, at: SSAValue, builder: Builder) -> SSA
 
 
 def _emit(load: _Load, loop: scf.ForOp, at: SSAValue, builder: Builder) -> None:
-    """The load of a turn, into the copy of the buffer that it fills then."""
+    """What a turn loads, into the copy of the buffer that it fills then."""
     turn = loop.body.block.args[0]
     wanted: set[Operation] = set()
-    collect_slice(load.op, loop, wanted)
+    for op in load.ops:
+        collect_slice(op, loop, wanted)
     clone_slice(loop.body.block, wanted, {turn: at}, builder)

@@ -70,19 +70,18 @@ class RingSumsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
-            shape = function.attributes.get(xla.MESH)
-            if not isinstance(shape, DenseArrayBase):
+            mesh = Mesh.of(function)
+            if mesh is None:
                 continue
-            rows, columns = (int(size) for size in shape.get_values())
             every = [op for op in function.body.block.ops if isinstance(op, scf.ForOp)]
             loops = [loop for loop in every if xla.ROW_TURNS not in loop.attributes]  # those of products
             phases = function.attributes.get(xla.RINGS_AT_ONCE)
             for phase in phases.get_values() if isinstance(phases, DenseArrayBase) else ():
-                RingAtOnce(function, ProductLoop.of(loops[int(phase)]), Mesh(rows, columns)).run()
+                RingAtOnce(function, ProductLoop.of(loops[int(phase)]), mesh).run()
             for loop in loops if xla.RING_SUMS in function.attributes else ():
                 slots = [_value(op.field("slot")) for op in nested_ops(loop) if isinstance(op, Rdma)]
                 if any(isinstance(slot.owner, xla.AllocateScratchOp) for slot in slots):
-                    _Ring(function, ProductLoop.of(loop), Mesh(rows, columns)).run()
+                    _Ring(function, ProductLoop.of(loop), mesh).run()
 
 
 class _Ring:

@@ -64,7 +64,8 @@ class ShareChunksPass(ModulePass):
 
 @dataclass(frozen=True)
 class _Shared:
-    """A buffer that is loaded for the first turn before the loop, and for the next in each turn."""
+    """A part of a buffer that is loaded for the first turn before the loop, and for the next in each turn: all of it, or its whole
+    blocks of channels, or the rest."""
 
     alloc: spm.AllocOp
     first: LoadParts
@@ -74,7 +75,7 @@ class _Shared:
 def _share(function: func.FuncOp, loop: scf.ForOp, rates: Rates) -> None:
     turns, block = turns_of(loop), function.body.block
     tile = next((op for op in block.ops if isinstance(op, xla.TileIdOp)), None)
-    mesh = Mesh(rates.mesh_rows, rates.mesh_columns)
+    mesh = Mesh.of(function) or Mesh(rates.mesh_rows, rates.mesh_columns)
     if turns is None or tile is None or mesh.rows * mesh.columns != rates.tiles or mesh.columns == 1:
         return
     if tile.range.get_values() != (0, rates.tiles - 1):
@@ -84,10 +85,10 @@ def _share(function: func.FuncOp, loop: scf.ForOp, rates: Rates) -> None:
         return
     start = tile.next_op
     assert start is not None
-    for load in shared:
-        load.alloc.detach()
-        block.insert_op_before(load.alloc, start)
-        load.alloc.attributes[FROM_START] = UnitAttr()
+    for alloc in dict.fromkeys(load.alloc for load in shared):
+        alloc.detach()
+        block.insert_op_before(alloc, start)
+        alloc.attributes[FROM_START] = UnitAttr()
     step = step_at(InsertPoint.before(start))
     column = remainder(step, tile.tile, mesh.columns)
     others = others_in_line(step, mesh, tile.tile, Along.ROW, quotient(step, tile.tile, mesh.columns))
@@ -96,7 +97,7 @@ def _share(function: func.FuncOp, loop: scf.ForOp, rates: Rates) -> None:
 
 
 def _shared(function: func.FuncOp, loop: scf.ForOp, turns: int, tile: SSAValue, mesh: Mesh) -> list[_Shared]:
-    """The buffers that only the matrix engine reads, whole, and that all tiles of a mesh row load alike, in the order of loads."""
+    """What only the matrix engine reads, and all tiles of a mesh row load alike, in the order of loads."""
     index = TileIndex.of(mesh, tile)
     index.add_counter(loop.body.block.args[0], turns)
     readers: dict[SSAValue, list[Operation]] = {}
@@ -104,24 +105,42 @@ def _shared(function: func.FuncOp, loop: scf.ForOp, turns: int, tile: SSAValue, 
     for op in instructions_in(function):
         for is_write, found in ((False, readers), (True, writers)):
             for value in buffers_of(op, is_write):
-                found.setdefault(spm.root_buffer(value), []).append(op if isinstance(value.owner, spm.TurnOp) else function)
+                found.setdefault(spm.root_buffer(value), []).append(op if _is_in_turn(value) else function)
     shared: list[_Shared] = []
-    for first in [op for op in _siblings_before(loop) if isinstance(op, Rdma)]:
-        buffer = spm.root_buffer(_target(first))
+    first = [op for op in _siblings_before(loop) if isinstance(op, Rdma)]
+    for buffer in dict.fromkeys(spm.root_buffer(_target(op)) for op in first):
         alloc, loads = buffer.owner, writers.get(buffer, [])
-        if not isinstance(alloc, spm.AllocOp) or alloc.num_copies < 2 or len(loads) != 2 or loads[0] is not first:
+        ours, following = loads[: len(loads) // 2], loads[len(loads) // 2 :]
+        if not isinstance(alloc, spm.AllocOp) or alloc.num_copies < 2 or len(ours) != len(following):
             continue
-        following = loads[1]
-        if not isinstance(following, Rdma) or not is_inside(following, loop):
+        if not all(op in first for op in ours) or not all(isinstance(op, Rdma) and is_inside(op, loop) for op in following):
             continue
         if not all(isinstance(op, Instruction) and op.ENGINE is Engine.NE for op in readers.get(alloc.result, [function])):
             continue
-        parts = [LoadParts.of(op, mesh.columns) for op in (first, following)]
-        if parts[0] is None or parts[1] is None or parts[0].num_bytes < TOKEN_BYTES:
-            continue
-        if _is_alike(first, function, index) and _is_alike(following, loop, index):
-            shared.append(_Shared(alloc, parts[0], parts[1]))
+        pairs = [_pair(alloc, *own, (function, loop), index) for own in zip(ours, following, strict=True)]
+        known = [pair for pair in pairs if pair is not None]
+        shared += known if len(known) == len(pairs) else []
     return shared
+
+
+def _is_in_turn(value: SSAValue) -> bool:
+    """Is it a turn's copy of a buffer, or a place in it?"""
+    while isinstance(value.owner, spm.OffsetOp):
+        value = value.owner.buffer
+    return isinstance(value.owner, spm.TurnOp)
+
+
+def _pair(
+    alloc: spm.AllocOp, first: Operation, following: Operation, outside: tuple[Operation, Operation], index: TileIndex
+) -> _Shared | None:
+    """Loads of the same part of a buffer, in front of a loop in a function and in it; None if tiles cannot share them."""
+    if not isinstance(first, Rdma) or not isinstance(following, Rdma):
+        return None
+    parts = [LoadParts.of(op, index.mesh.columns) for op in (first, following)]
+    if parts[0] is None or parts[1] is None or parts[0].num_bytes < TOKEN_BYTES:
+        return None
+    is_alike = all(_is_alike(op, around, index) for op, around in zip((first, following), outside, strict=True))
+    return _Shared(alloc, parts[0], parts[1]) if is_alike else None
 
 
 def _target(load: Rdma) -> SSAValue:

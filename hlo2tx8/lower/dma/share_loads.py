@@ -33,7 +33,7 @@ from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.passes import ModulePass
 
@@ -79,13 +79,12 @@ class ShareLoadsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in defined_functions(op):
-            shape = function.attributes.get(xla.MESH)
-            if not isinstance(shape, DenseArrayBase):
+            mesh = Mesh.of(function)
+            if mesh is None:
                 continue
-            rows, columns = (int(size) for size in shape.get_values())
             chip = load_chip(self.chip)
             tile = next(op.tile for op in function.body.block.ops if isinstance(op, xla.TileIdOp))
-            index = TileIndex.of(Mesh(rows, columns), tile)
+            index = TileIndex.of(mesh, tile)
             every = [op for op in function.body.block.ops if isinstance(op, scf.ForOp)]
             by_rows = [loop for loop in every if xla.ROW_TURNS in loop.attributes]
             rings = [loop for loop in every if AT_ONCE in loop.attributes]
