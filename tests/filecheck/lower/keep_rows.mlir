@@ -101,3 +101,52 @@ func.func @images(%p0: tensor<1048576xbf16>) attributes {xla.entry} {
 // CHECK:             scf.if
 // CHECK:               tx8.TDMA_gatherScatter
 // CHECK:             tx8.RDMA_load {{.*}} count([[FRESH]] : index)
+
+// -----
+
+// Four rows of 8 points, of which those in front of and behind an image of 32 rows are not loaded: how many stay, and where they lie in
+// the turn before, is computed of what is loaded in both.
+
+func.func @clipped(%p0: tensor<65536xf32>) attributes {xla.entry} {
+  %tile = xla.tile_id [0, 15]
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %c512 = arith.constant 512 : index
+  %rows = "spm.alloc"() <{size = 8192 : i64, copies = 2 : i64}> : () -> !tx8.buffer
+  %result = "spm.alloc"() <{size = 8192 : i64, copies = 1 : i64}> : () -> !tx8.buffer
+  scf.for %turn = %c0 to %c4 step %c1 {
+    %next = arith.addi %turn, %c1 : index
+    %is_left = arith.cmpi slt, %next, %c4 : index
+    scf.if %is_left {
+      %2 = "spm.turn"(%rows, %next) : (!tx8.buffer, index) -> !tx8.buffer
+      %first = "vec.extent"(%tile, %next) <{map = #xla.indexing_map<"(tile, turn) -> (turn * -2 - tile mod 4 * 8 + 1), domain: tile in [0, 15], turn in [0, 3]">, kind = "max", lower = 0 : i64, upper = 4 : i64}> : (index, index) -> index
+      %end = "vec.extent"(%tile, %next) <{map = #xla.indexing_map<"(tile, turn) -> (turn * -2 - tile mod 4 * 8 + 33), domain: tile in [0, 15], turn in [0, 3]">, kind = "min", lower = 0 : i64, upper = 4 : i64}> : (index, index) -> index
+      %count = arith.subi %end, %first : index
+      %is_there = arith.cmpi sgt, %count, %c0 : index
+      scf.if %is_there {
+        %3 = xla.apply_indexing #xla.indexing_map<"(tile, turn) -> (tile * 4096 + turn * 1024 - 512), domain: tile in [0, 15], turn in [0, 3]">(%tile, %next)
+        %4 = arith.muli %first, %c512 : index
+        %5 = arith.addi %3, %4 : index
+        %6 = arith.muli %5, %c4 : index
+        %points = arith.muli %count, %c8 : index
+        tx8.RDMA_load dst(%2 : !tx8.buffer) slot(%p0 : tensor<65536xf32>) offset(%6 : index) count(64) s1(64) n1(%points : index) s2(0) n2(1) s3(0) n3(1) fp32
+      }
+    }
+    %7 = "spm.turn"(%rows, %turn) : (!tx8.buffer, index) -> !tx8.buffer
+    tx8.CGRATensor_ArithOp_V_VS_max dst(%result : !tx8.buffer) a(%7 : !tx8.buffer) imm(0) n(2048) fp32
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @clipped
+// CHECK:             %points = arith.muli
+// CHECK:             [[TURN:%[0-9]+]] = arith.subi %next
+// CHECK:             "vec.extent"(%tile, [[TURN]])
+// CHECK:             [[MOVED:%[0-9]+]] = xla.apply_indexing #xla.indexing_map<"(i) -> (i floordiv 256)
+// CHECK:             arith.maxsi
+// CHECK:             [[KEPT:%[0-9]+]] = arith.minsi %points
+// CHECK:             [[FRESH:%[0-9]+]] = arith.subi %points, [[KEPT]]
+// CHECK:             tx8.TDMA_gatherScatter
+// CHECK:             tx8.RDMA_load {{.*}} n1([[FRESH]] : index)
