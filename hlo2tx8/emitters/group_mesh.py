@@ -44,19 +44,19 @@ def meshes_of(group: GroupOp, rates: Rates) -> Sequence[Rates]:
     return rates.meshes if not all(has_even_columns(shape, rates) for shape in shapes) else (rates,)
 
 
-def emit_on_mesh(targets: Sequence[Target], notes: list[str], chooser: Chooser, emit: Emit) -> ModuleOp:
-    """What `emit` makes for the target for which it is fastest, or for the first where nobody knows; the error for the first if
-    there is an error for each."""
+def emit_on_mesh(name: str, targets: Sequence[Target], notes: list[str], chooser: Chooser, emit: Emit) -> ModuleOp:
+    """What `emit` makes of a group of that name for the target for which it is fastest, or for the first where nobody knows; the
+    error for the first if there is an error for each."""
     if len(targets) == 1:
         return emit(targets[0], notes, chooser)
     match chooser:
         case Fastest():
             return _searched(targets, notes, chooser, emit)
-        case Named(name):
-            target = next(own for own in targets if name.startswith(_prefix(own)))
-            return emit(target, notes, replace(chooser, name=name.removeprefix(_prefix(target))))
+        case Named(plan):
+            target = next((own for own in targets if plan.startswith(_prefix(own))), targets[0])
+            return emit(target, notes, replace(chooser, name=plan.removeprefix(_prefix(target))))
         case FirstThatFits() if chooser.time is not None:
-            return _timed(targets, notes, chooser, chooser.time, emit)
+            return _timed(name, targets, notes, chooser, chooser.time, emit)
         case _:
             return emit(targets[0], notes, chooser)
 
@@ -66,7 +66,7 @@ def _prefix(target: Target) -> str:
     return f"on {target.rates.mesh_rows} rows of {target.rates.mesh_columns} tiles: "
 
 
-def _timed(targets: Sequence[Target], notes: list[str], chooser: FirstThatFits, time: Judge, emit: Emit) -> ModuleOp:
+def _timed(name: str, targets: Sequence[Target], notes: list[str], chooser: FirstThatFits, time: Judge, emit: Emit) -> ModuleOp:
     """The kernel for the target for which the one that is chosen is modelled to be the fastest."""
     found: list[tuple[float, int, ModuleOp]] = []
     errors, said = list[CapacityError](), [list[str]() for _ in targets]
@@ -85,7 +85,7 @@ def _timed(targets: Sequence[Target], notes: list[str], chooser: FirstThatFits, 
         raise CapacityError("E3101", known.why or f"{known.spm_bytes} bytes do not fit the scratchpad")
     notes += said[best]
     slower = [f", {own:,.0f} {_prefix(targets[number])[:-2]}" for own, number, _ in found if number != best]
-    notes.append(f"{_prefix(targets[best])}{cycles:,.0f} cycles modelled{''.join(slower)}")
+    notes.append(f"{name}: {_prefix(targets[best])}{cycles:,.0f} cycles modelled{''.join(slower)}")
     return kernel
 
 
@@ -103,7 +103,8 @@ def _searched(targets: Sequence[Target], notes: list[str], chooser: Fastest, emi
         else:
             if own.cycles < chooser.cycles:
                 chooser.name, chooser.cycles = _prefix(target) + own.name, own.cycles
-        notes += [_prefix(target) + line for line in said]
+        parts = (line.partition(": ") for line in said)
+        notes += [f"{its}{between}{_prefix(target)}{rest}" for its, between, rest in parts]
     if not found:
         raise errors[0]
     return min(found, key=lambda own: own[:2])[2]

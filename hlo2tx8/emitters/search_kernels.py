@@ -130,7 +130,7 @@ def emit(op: Operation, name: str, target: Target, notes: list[str], chooser: Ch
     if not isinstance(op, GroupOp):
         return emit_fusion(op, name, target, notes, chooser)
     meshes = meshes_of(op, target.rates)
-    return emit_on_mesh([target.on(rates) for rates in meshes], notes, chooser, partial(_emit_group, op, name))
+    return emit_on_mesh(name, [target.on(rates) for rates in meshes], notes, chooser, partial(_emit_group, op, name))
 
 
 def _emit_group(op: GroupOp, name: str, target: Target, notes: list[str], chooser: Chooser) -> ModuleOp:
