@@ -17,7 +17,6 @@ that the step has just computed, so they never leave the scratchpad.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import BlockArgument, Operation
@@ -28,7 +27,6 @@ from hlo2tx8.emitters.choose_plan import Chooser, FirstThatFits
 from hlo2tx8.emitters.emitter import Fusion
 from hlo2tx8.emitters.hero import heroes
 from hlo2tx8.emitters.join_members import join_members
-from hlo2tx8.emitters.joined_kernels import FEW
 from hlo2tx8.emitters.loop import Nest, emit_loops
 from hlo2tx8.errors import CapacityError, UnsupportedError, UnsupportedOp
 from hlo2tx8.ir import index_attr
@@ -57,9 +55,7 @@ def emit_row_group(
     plans.sort(key=lambda plan: (plan.split.rows_of_chunk_and_step != _wanted(group), plan.cycles))
     plans[1:] = sorted(plans[1:], key=lambda plan: plan.cycles)
     candidates = [plan.candidate for plan in plans]
-    chooser = chooser or FirstThatFits()
-    chooser = replace(chooser, most_timed=FEW) if isinstance(chooser, FirstThatFits) else chooser
-    schedule, kernel = chooser.choose(
+    schedule, kernel = (chooser or FirstThatFits()).choose(
         [candidates], target.rates.spm_bytes, lambda plan: emit_rows(group, name, fusions, members, target, plan.split)
     )
     notes += schedule.explain(name)
