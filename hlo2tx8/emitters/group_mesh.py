@@ -41,7 +41,7 @@ def meshes_of(group: GroupOp, rates: Rates) -> Sequence[Rates]:
             assert isinstance(product, FusionOp) and isinstance(attention, GroupOp)
             return meshes_of_heads(product, attention, rates)[:1] or (rates,)
     shapes = [shape_of(op.results[0]) for own in groups if is_of_products(own) for op in ops_of(own.body.block)[:-1]]
-    return rates.meshes if not all(has_even_columns(shape, rates) for shape in shapes) else (rates,)
+    return (rates,) if all(has_even_columns(shape, rates) for shape in shapes) else rates.meshes
 
 
 def emit_on_mesh(name: str, targets: Sequence[Target], notes: list[str], chooser: Chooser, emit: Emit) -> ModuleOp:

@@ -129,8 +129,8 @@ def emit(op: Operation, name: str, target: Target, notes: list[str], chooser: Ch
     """The LOOPS module of a fusion, or of a group as one kernel, of phases on the mesh on which it is fastest."""
     if not isinstance(op, GroupOp):
         return emit_fusion(op, name, target, notes, chooser)
-    meshes = meshes_of(op, target.rates)
-    return emit_on_mesh(name, [target.on(rates) for rates in meshes], notes, chooser, partial(_emit_group, op, name))
+    targets = [replace(target, rates=rates) for rates in meshes_of(op, target.rates)]
+    return emit_on_mesh(name, targets, notes, chooser, partial(_emit_group, op, name))
 
 
 def _emit_group(op: GroupOp, name: str, target: Target, notes: list[str], chooser: Chooser) -> ModuleOp:

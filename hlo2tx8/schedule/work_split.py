@@ -8,7 +8,7 @@ tensor is then the same in all steps, so that it is loaded once.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from hlo2tx8.device.isa.forms import UNIT_ELEMENTS
@@ -86,10 +86,6 @@ class Target:
     rows_bytes: int = 0
     is_joined: bool = False
     stays: Stays = NOTHING
-
-    def on(self, rates: Rates) -> "Target":
-        """The same for tiles with other rates, those of a mesh of another shape say."""
-        return replace(self, rates=rates)
 
 
 @dataclass(frozen=True)

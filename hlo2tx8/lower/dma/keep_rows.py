@@ -188,7 +188,7 @@ class _Rest:
         """Moves what is there, loads what is left: apart for each turn of the levels outside, so that the one does not wait for the
         other, as ranges that lie between each other's would. Is something kept, or fresh, in any case?"""
         builders, width, level = [step.builder], self.op.fmt.bytes, self.level
-        inner = step(1, _elements(step, self.sizes, level, width))
+        inner = _elements(step, self.sizes, level, width)
         dst, offset = self.op.field("dst"), self.op.field("offset")
         assert isinstance(dst, SSAValue)
         before = step.insert(spm.TurnOp(spm.root_buffer(dst), step.value(step.subtract(turn, 1)))).result
