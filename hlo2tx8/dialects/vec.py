@@ -16,7 +16,9 @@ is reached by `vec.load` and `vec.store` alone, whose lane strides are elements 
 """
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
+import numpy as np
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
@@ -99,6 +101,12 @@ class ExtentOp(DeclaredOp):
     def bounds(self) -> Interval:
         """Bounds of the bound, over all steps."""
         return self.within([self.map.data.bounds(result) for result in self.map.data.results])
+
+    def evaluate(self, ivs: Sequence[np.ndarray]) -> np.ndarray:
+        """The bound at arrays of index values that broadcast together."""
+        results, _ = self.map.data.evaluate(ivs)
+        found = reduce(np.minimum if self.kind.data == "min" else np.maximum, results)
+        return np.clip(found, self.lower.value.data, self.upper.value.data)
 
     def within(self, ranges: Sequence[Interval]) -> Interval:
         """Bounds of the bound, if the map's results are in these."""

@@ -19,12 +19,7 @@ VectorOp: TypeAlias = vec.ExtentOp | vec.LoadOp | vec.LoadAtOp | vec.GatherOp | 
 
 def extent(op: vec.ExtentOp, look: Look) -> Array:
     """The number of lanes of a ragged box: the smallest or largest result of the op's map, clamped to its bounds."""
-    results, _ = op.map.data.evaluate([look(iv) for iv in op.ivs])
-    combine = np.minimum if op.kind.data == "min" else np.maximum
-    value = results[0]
-    for other in results[1:]:
-        value = combine(value, other)
-    return np.clip(value, op.lower.value.data, op.upper.value.data)
+    return op.evaluate([look(iv) for iv in op.ivs])
 
 
 def offsets(offset: Array, strides: Sequence[int], lanes: Sequence[Array]) -> Array:

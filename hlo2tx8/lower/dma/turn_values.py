@@ -1,16 +1,12 @@
 """The values of index arithmetic on all tiles in all turns of a loop, at once."""
 
 from collections.abc import Callable
-from functools import reduce
-from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.dialects import vec, xla
-from hlo2tx8.indexing import IndexingMap
-from hlo2tx8.indexing.indexing_map import evaluate_expr
 from hlo2tx8.lower.dma.slices import constant_of
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
@@ -60,10 +56,11 @@ class TurnValues:
             return None
         match op:
             case xla.ApplyIndexingOp():
-                return _results(op.map.data, given)[[result is value for result in op.results].index(True)]
+                dims = len(op.map.data.dims)
+                results, _ = op.map.data.evaluate(given[:dims], given[dims:])
+                return results[[result is value for result in op.results].index(True)]
             case vec.ExtentOp():
-                pick = np.minimum if op.kind.data == "min" else np.maximum
-                return np.clip(reduce(pick, _results(op.map.data, given)), op.lower.value.data, op.upper.value.data)
+                return op.evaluate(given)
             case arith.CmpiOp():
                 compare = COMPARISONS.get(op.predicate.value.data)
                 return None if compare is None else compare(*given)
@@ -84,8 +81,3 @@ class TurnValues:
         """Is a value computed of the turn's number?"""
         owner = value.owner
         return value is self.turn or (isinstance(owner, Operation) and any(map(self._moves, owner.operands)))
-
-
-def _results(map: IndexingMap, given: list[Any]) -> list[np.ndarray]:
-    dims = len(map.dims)
-    return [evaluate_expr(expr, given[:dims], given[dims:]) for expr in map.results]
