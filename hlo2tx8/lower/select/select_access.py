@@ -2,8 +2,8 @@
 
 one place     the kernel core reads the shift into a register, RDMA loads the whole box from there
 rows          a loop over the lanes along which the shift varies: a register and an RDMA each
-elements      few bytes each, of a tensor that fits the scratchpad: the kernel core gathers them from a copy of it, or of what a
-              step may read, where places are limited to what is near
+elements      few bytes each, of a tensor that fits the scratchpad and is not much larger than what is read of it: the kernel core
+              gathers them from a copy of it, or of what a step may read, where places are limited to what is near
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, Signedness, i1
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.formats import Format
@@ -21,11 +21,16 @@ from hlo2tx8.dialects import vec, xla
 from hlo2tx8.dialects.made import for_op, yield_op
 from hlo2tx8.indexing import Const
 from hlo2tx8.lower.box_levels import BoxLevel, Size, dense_strides
+from hlo2tx8.lower.dma.slices import turns_of
 from hlo2tx8.lower.select.instruction_tables import hlo_name
 from hlo2tx8.lower.select.step_builder import INDEX, StepBuilder
 
 MOST_PER_LANE_BYTES = 512
 """Of what a step may read that had better be loaded at once: DDR gives so many to each tile while one element is read by itself."""
+MOST_PER_ROW_BYTES = 4096
+"""Of a tensor that had better be copied once, for each row that a tile reads of it: tiles share what they copy."""
+MAX_COPY_BYTES = 1 << 20
+"""Of a tensor that is copied to be gathered from."""
 FACTORS = 2
 """Operands of an operation that limits a place."""
 MIN_ROW_BYTES = 64
@@ -51,6 +56,17 @@ class Walk:
     def row_elements(self) -> int:
         """Elements of a full row."""
         return prod(self.step.shape[self.num_outer :])
+
+    def copies_whole(self, op: Operation, size_bytes: int) -> bool:
+        """Had a tensor better be copied than the rows that `op` reads of it be loaded one by one in each step? As the copy is made
+        once, it depends on how many steps there are."""
+        rows, parent = prod(self.step.shape[: self.num_outer]), op.parent_op()
+        while parent is not None:
+            turns = turns_of(parent) if isinstance(parent, scf.ForOp) else 1
+            if turns is None:
+                return size_bytes <= MAX_COPY_BYTES
+            rows, parent = rows * turns, parent.parent_op()
+        return size_bytes <= min(MAX_COPY_BYTES, MOST_PER_ROW_BYTES * rows)
 
 
 @dataclass(frozen=True)

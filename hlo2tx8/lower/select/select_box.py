@@ -27,6 +27,7 @@ from hlo2tx8.lower.select.padded_step import PaddedStep
 from hlo2tx8.lower.select.place_of_extreme import PlaceOfExtreme, places_of_extremes, select_place_of_extreme
 from hlo2tx8.lower.select.resident import Resident, is_resident
 from hlo2tx8.lower.select.select_access import (
+    MAX_COPY_BYTES,
     MIN_ROW_BYTES,
     MOST_PER_LANE_BYTES,
     Places,
@@ -41,7 +42,6 @@ from hlo2tx8.lower.select.select_index import NUMBERS, index_vector, mask
 from hlo2tx8.lower.select.select_join import select_join_at
 from hlo2tx8.lower.select.select_loop import select_loop
 from hlo2tx8.lower.select.select_memory import (
-    MAX_GATHER_BYTES,
     clipped_box,
     clips_of,
     iota_sum,
@@ -368,10 +368,9 @@ class BoxSelector(Selector):
     def _gather(self, op: vec.GatherOp) -> SSAValue:
         fmt = storage_format(op.result.type)
         shape = tensor_type(op.source).get_shape()
-        size = max(shape[0], 1) * fmt.bytes
         index_format = format_of(op.index.type)
-        if size > MAX_GATHER_BYTES:
-            walk = Walk.of(self.step, [0] * len(self.step.shape), varying_lanes(op.index, {}))
+        walk = Walk.of(self.step, [0] * len(self.step.shape), varying_lanes(op.index, {}))
+        if not walk.copies_whole(op, max(shape[0], 1) * fmt.bytes):
             return load_rows(walk, self.slots[op.source], 0, self._run_time_places(op.index), fmt)
         index = self.as_format(self.vector(op.index), index_format, Format.INT32)
         return self._gathered(op.source, index, fmt)
@@ -393,7 +392,7 @@ class BoxSelector(Selector):
         if most is None or min(walk.strides) < 0:
             return None
         reach = most + 1 + sum(stride * (size - 1) for stride, size in zip(walk.strides, step.shape, strict=True))
-        if reach * fmt.bytes > min(MAX_GATHER_BYTES, MOST_PER_LANE_BYTES * step.num_lanes):
+        if reach * fmt.bytes > min(MAX_COPY_BYTES, MOST_PER_LANE_BYTES * step.num_lanes):
             return None
         count: Size = most + 1
         for stride, extent in zip(walk.strides, step.extents, strict=True):
@@ -408,8 +407,9 @@ class BoxSelector(Selector):
         offset = self.slots[op.offset]
         size_bytes = tensor_type(op.source).get_shape()[0] * fmt.bytes
         if walk.num_outer and walk.row_elements * fmt.bytes < MIN_ROW_BYTES:
-            near = self._near(op, walk, fmt) if size_bytes > MAX_GATHER_BYTES else None
-            if near is not None or size_bytes <= MAX_GATHER_BYTES:
+            is_whole = walk.copies_whole(op, size_bytes)
+            near = None if is_whole else self._near(op, walk, fmt)
+            if near is not None or is_whole:
                 start = 0 if near is not None else offset
                 affine = iota_sum(step, step.count(), start, stride_terms(step, walk.strides), Format.INT32)
                 index = self._emit_add(affine, self.as_format(self.vector(op.shift), shift_format, Format.INT32))

@@ -26,8 +26,6 @@ from hlo2tx8.lower.select.channel_blocks import SHORT_RUN_BYTES
 from hlo2tx8.lower.select.repeat import repeat
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
-MAX_GATHER_BYTES = 1 << 20
-
 
 @dataclass(frozen=True)
 class Clip:

@@ -5,7 +5,7 @@ packed = f(x) as an integer of the same order << 32 | the element's number along
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import TensorType, f32, i32, i64
+from xdsl.dialects.builtin import IntegerType, TensorType, f32, i32, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from hlo2tx8.builders.expansion import Expansion
@@ -13,7 +13,7 @@ from hlo2tx8.builders.formula import Term
 from hlo2tx8.builders.lift_body import lift_body
 from hlo2tx8.dialects.stablehlo import ReturnOp
 from hlo2tx8.hlo.lookup import attributes_of, tensor_like
-from hlo2tx8.hlo.types import DType, bit_width, is_float, is_integer, is_unsigned, numpy_dtype
+from hlo2tx8.hlo.types import DType, bit_width, is_float, is_integer, is_pred, is_unsigned, numpy_dtype
 from hlo2tx8.ir import i64_attr
 
 KEY_BITS = 32
@@ -82,22 +82,40 @@ def ordered_key(key: Term, *, is_total: bool) -> Term:
     if is_float(dtype):
         wide = key if dtype.itemsize == 4 else key.converted(f32)
         wide = wide if is_total else wide.equals(0.0).choose(0.0, wide)
-        bits = wide.bitcast(i32)
-        return bits ^ (bits.call("shift_right_arithmetic", 31) & 0x7FFFFFFF)
+        return _turned_if_negative(wide.bitcast(i32))
     if is_unsigned(dtype) and bit_width(dtype) == KEY_BITS:
         return key.bitcast(i32) ^ -(1 << 31)
     return key if key.type.element_type == i32 else key.converted(i32)
 
 
-def element_of_key(key: Term, element: Attribute) -> Term:
-    """The elements whose ordered keys, with floats in the total order, these i32 are."""
+def own_key(values: Term) -> Term:
+    """Integers of at most 32 bits in the order of the elements, floats in the total order: of the elements' own width if they are
+    floats or signed."""
+    dtype = tensor_like(values.value.type).dtype
+    if is_float(dtype):
+        return _turned_if_negative(values.bitcast(IntegerType(bit_width(dtype))))
+    return values if is_integer(dtype) and not is_unsigned(dtype) else ordered_key(values, is_total=True)
+
+
+def own_key_bits(dtype: DType) -> int:
+    """Bits that own keys of elements of a dtype differ in, sign included."""
+    return bit_width(dtype) + (is_pred(dtype) or (is_unsigned(dtype) and bit_width(dtype) < KEY_BITS))
+
+
+def element_of_own_key(key: Term, element: Attribute) -> Term:
+    """The elements whose own keys these i32 are."""
     dtype = numpy_dtype(element)
     if is_float(dtype):
-        bits = key ^ (key.call("shift_right_arithmetic", 31) & 0x7FFFFFFF)
-        return bits.bitcast(f32) if dtype.itemsize == 4 else bits.bitcast(f32).converted(element)
+        return _turned_if_negative(key.converted(IntegerType(bit_width(dtype)))).bitcast(element)
     if is_unsigned(dtype) and bit_width(dtype) == KEY_BITS:
         return (key ^ -(1 << 31)).bitcast(element)
-    return key if element == i32 else key.converted(element)
+    return key.converted(element)
+
+
+def _turned_if_negative(bits: Term) -> Term:
+    """Bits of floats as integers in their order, and back."""
+    width = bit_width(tensor_like(bits.value.type).dtype)
+    return bits ^ (bits.call("shift_right_arithmetic", width - 1) & ((1 << (width - 1)) - 1))
 
 
 def _is_same_of_next(left: SSAValue, right: SSAValue) -> bool:

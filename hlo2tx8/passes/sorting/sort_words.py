@@ -7,32 +7,28 @@
         %b = hlo.sort_words, bitonic, of 2^low neighbours
     %numbers = the elements' numbers out of the words
 
-An integer of 31 bits is a float of the same order: with its sign and its absolute value as the bits. 30 bits of the number and
-one of the key are the second word; where both fit 31 bits there is one word only.
+How key and number are words: `key_words`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i1, i32
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import IntegerAttr, TensorType, i1, i32
+from xdsl.ir import Operation, SSAValue
 
 from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.builders.formula import Term
 from hlo2tx8.device.rates import Rates
 from hlo2tx8.dialects.hlo_lines import SortWordsOp
 from hlo2tx8.hlo.lookup import tensor_like
-from hlo2tx8.hlo.types import DType, bit_width, is_float, is_pred, is_unsigned, mantissa_bits
+from hlo2tx8.hlo.types import DType, is_float, mantissa_bits
 from hlo2tx8.ir import i64_attr
-from hlo2tx8.passes.sorting.sort_key import KEY_BITS, SortKey
+from hlo2tx8.passes.sorting.key_words import NUMBER_BITS, KeyWords
+from hlo2tx8.passes.sorting.sort_key import KEY_BITS, SortKey, own_key_bits
 from hlo2tx8.schedule.sort_lines import LinePlan, least_low, plan_lines
 
 Shape = tuple[int, ...]
-WORD_BITS = 31
-"""Bits of the integers that are floats of the same order."""
-NUMBER_BITS = WORD_BITS - 1
 RUNS, PAIRS, RUN = 1, 2, 3
 """Dimensions of the words: runs that are merged, or pairs of them; every so many elements of those; neighbours."""
 
@@ -41,8 +37,7 @@ def width_of_key(dtype: DType) -> int:
     """Bits that the ordered keys of elements of a dtype differ in, sign included; the others, below, are equal in all of them."""
     if is_float(dtype):
         return KEY_BITS - zeros_of_key(dtype)
-    is_positive = is_pred(dtype) or (is_unsigned(dtype) and bit_width(dtype) < KEY_BITS)
-    return bit_width(dtype) + is_positive
+    return own_key_bits(dtype)
 
 
 def zeros_of_key(dtype: DType) -> int:
@@ -60,12 +55,48 @@ class WordSort:
     rates: Rates
 
     @property
-    def bits(self) -> int:
-        return (self.rows[1] - 1).bit_length()
+    def words(self) -> KeyWords:
+        """How keys and numbers are words."""
+        return KeyWords(width_of_key(self.key.dtype), (self.rows[1] - 1).bit_length())
 
     @property
-    def num_words(self) -> int:
-        return 1 if width_of_key(self.key.dtype) + self.bits <= WORD_BITS else 2
+    def network(self) -> "WordNetwork":
+        """What sorts the words."""
+        return WordNetwork(self.e, self.rows, self.words.num_words, self.rates)
+
+    def plan(self) -> LinePlan | None:
+        """How the lines are sorted; None if no plan fits."""
+        return self.network.plan()
+
+    def numbers(self, plan: LinePlan) -> Term:
+        """The numbers of the elements in the order of their keys, i32 [before, n, after]."""
+        mark = self.e.op.prev_op
+        return self.words.number(self.network.sorted(plan, self._made(self.network.shape(plan)), mark))
+
+    def _made(self, shape: Shape) -> list[Term]:
+        """Key and number of each element as words; those beyond the dimension are behind all."""
+        e = self.e
+        flat = e.reshaped(self.key.ordered(e).value, self.rows)
+        high = tuple(n - m for n, m in zip(shape, self.rows, strict=True))
+        zeros = zeros_of_key(self.key.dtype)
+        last = ((1 << (width_of_key(self.key.dtype) - 1)) - 1) << zeros
+        key = Term(e, e.pad(flat, e.splat(last, e.like(flat, ())), (0, 0, 0), high, (0, 0, 0)))
+        number = Term(e, e.emit("iota", [], TensorType(i32, shape), iota_dimension=i64_attr(1)))
+        return self.words.of(key.call("shift_right_arithmetic", zeros) if self.words.num_words == 1 else key, number)
+
+
+@dataclass(frozen=True)
+class WordNetwork:
+    """Sorts lines [before, n, after] of words along n; the tuples of a line differ."""
+
+    e: Expansion
+    rows: Shape
+    num_words: int
+    rates: Rates
+
+    @property
+    def bits(self) -> int:
+        return (self.rows[1] - 1).bit_length()
 
     def plan(self) -> LinePlan | None:
         """How the lines are sorted; None if no plan fits."""
@@ -73,25 +104,20 @@ class WordSort:
             return None
         return plan_lines(self.rows[0] * self.rows[2], self.bits, self.rows[2], self.num_words, self.rates)
 
-    def numbers(self, plan: LinePlan) -> Term:
-        """The numbers of the elements in the order of their keys, i32 [before, n, after]."""
-        shape = self._whole(plan)
-        mark, cut = self.e.op.prev_op, self._cut(shape, plan.run_bits, plan.run_bits)
-        words: Sequence[SSAValue] = [self._reshaped(word, cut) for word in self._words(shape)]
-        words = self.e.fuse_since(mark, words)
-        words = self._sorted(words, RUN, plan.run_bits < plan.bits, is_bitonic=False)
+    def sorted(self, plan: LinePlan, words: Sequence[Term], mark: Operation | None) -> list[Term]:
+        """The words [before, n, after], with the smallest first, of those of the whole `shape`; what has been built since the mark
+        is one kernel, that makes them."""
+        e, shape = self.e, self.shape(plan)
+        cut = self._cut(shape, plan.run_bits, plan.run_bits)
+        values: Sequence[SSAValue] = e.fuse_since(mark, [e.reshaped(word.value, cut) for word in words])
+        values = self._sorted(values, RUN, plan.run_bits < plan.bits, is_bitonic=False)
         for bits, low in plan.merges(least_low(shape[2], self.rates)):
-            words = [self._reshaped(word, self._cut(shape, bits, low)) for word in words]
-            words = self._sorted(words, PAIRS, bits < plan.bits, is_bitonic=True)
-            words = self._sorted(words, RUN, bits < plan.bits, is_bitonic=True)
-        last = Term(self.e, self._sliced(self._reshaped(words[-1], shape)))
-        bits = last.bitcast(i32)
-        if self.num_words == 1:
-            bits = (bits < 0).choose(-(1 << 31) - bits, bits)
-            return bits & ((1 << self.bits) - 1)
-        return bits & ((1 << NUMBER_BITS) - 1)
+            values = [e.reshaped(value, self._cut(shape, bits, low)) for value in values]
+            values = self._sorted(values, PAIRS, bits < plan.bits, is_bitonic=True)
+            values = self._sorted(values, RUN, bits < plan.bits, is_bitonic=True)
+        return [Term(e, self._sliced(e.reshaped(value, shape))) for value in values]
 
-    def _whole(self, plan: LinePlan) -> Shape:
+    def shape(self, plan: LinePlan) -> Shape:
         """Lines of 2^bits elements, as many as steps of full lines have."""
         before, _, after = self.rows
         if after > 1:
@@ -104,25 +130,6 @@ class WordSort:
     def _cut(self, shape: Shape, bits: int, low: int) -> Shape:
         """Blocks of 2^bits elements as [every 2^low-th, neighbours]."""
         return (shape[0], shape[1] >> bits, 1 << (bits - low), 1 << low, shape[2])
-
-    def _words(self, shape: Shape) -> list[SSAValue]:
-        """Key and number of each element; those beyond the dimension are behind all."""
-        e = self.e
-        flat = Term(e, self._reshaped(self.key.ordered(e).value, self.rows))
-        high = tuple(n - m for n, m in zip(shape, self.rows, strict=True))
-        last = ((1 << (width_of_key(self.key.dtype) - 1)) - 1) << zeros_of_key(self.key.dtype)
-        padded = Term(e, e.pad(flat.value, e.splat(last, e.like(flat.value, ())), (0, 0, 0), high, (0, 0, 0)))
-        number = Term(e, e.emit("iota", [], TensorType(i32, shape), iota_dimension=i64_attr(1)))
-        if self.num_words == 1:
-            key = padded.call("shift_right_arithmetic", zeros_of_key(self.key.dtype))
-            return [self._as_float((key << self.bits) | number).value]
-        first = self._as_float(padded.call("shift_right_arithmetic", 1))
-        second = ((padded & 1) << NUMBER_BITS) | number
-        return [first.value, second.bitcast(f32).value]
-
-    def _as_float(self, integer: Term) -> Term:
-        """Integers of 31 bits as floats of the same order."""
-        return (integer < 0).choose(-(1 << 31) - integer, integer).bitcast(f32)
 
     def _sorted(self, words: Sequence[SSAValue], dimension: int, is_alternating: bool, *, is_bitonic: bool) -> list[SSAValue]:
         """The words sorted along a dimension, by a kernel of its own."""
@@ -142,8 +149,3 @@ class WordSort:
         """The elements that are none of those beyond the lines."""
         bounds = {"start_indices": (0, 0, 0), "limit_indices": self.rows, "strides": (1, 1, 1)}
         return self.e.emit("slice", [value], self.e.like(value, self.rows), **{k: int_array(v) for k, v in bounds.items()})
-
-    def _reshaped(self, value: SSAValue, shape: Shape) -> SSAValue:
-        known = tensor_like(value.type).shape
-        assert prod(known) == prod(shape)
-        return value if known == shape else self.e.emit("reshape", [value], self.e.like(value, shape))
