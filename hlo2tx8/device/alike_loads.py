@@ -30,5 +30,5 @@ def is_spread(size_bytes: float, readers: float, rates: Rates) -> bool:
 
 
 def apart_cycles(size_bytes: float, readers: float, rates: Rates) -> float:
-    """Cycles until each of so many tiles has loaded so many bytes."""
-    return size_bytes * readers / min(rates.ddr, readers * rates.transfer) + rates.transfer_start if size_bytes else 0.0
+    """Cycles until each of so many tiles, which may be none, has loaded so many bytes."""
+    return size_bytes * readers / min(rates.ddr, readers * rates.transfer) + rates.transfer_start if size_bytes and readers else 0.0

@@ -31,6 +31,7 @@ from hlo2tx8.fusion.candidate import (
     row_operand_maps,
 )
 from hlo2tx8.fusion.converted import is_in_memory, is_made_as_loaded, is_read_by_product
+from hlo2tx8.fusion.edges import are_in_order, has_edge_inside
 from hlo2tx8.fusion.epilogues import contraction_in, ends_product, why_no_epilogue
 from hlo2tx8.fusion.fitting_rows import first_of_too_many
 from hlo2tx8.fusion.index_truths import is_of_index
@@ -46,6 +47,7 @@ from hlo2tx8.fusion.sharing import (
     why_no_output,
 )
 from hlo2tx8.fusion.siblings import merge_siblings
+from hlo2tx8.fusion.turned_reads import why_turned_apart
 from hlo2tx8.fusion.views import keeps_order
 from hlo2tx8.hlo.regions import captured
 from hlo2tx8.indexing import Dim, IndexingMap
@@ -67,11 +69,13 @@ from hlo2tx8.partitioner.instruction import (
 )
 from hlo2tx8.partitioner.iteration_space import TensorAccess, divides_ranges, is_affine
 from hlo2tx8.partitioner.made_from import CONVERT
+from hlo2tx8.partitioner.moves import is_move
 from hlo2tx8.partitioner.reduction_order import reduced_dimensions, why_in_order
 from hlo2tx8.partitioner.reduction_paths import is_reduction, loop_operand_map, num_loop_operands, ranges_after
 from hlo2tx8.schedule.costs import Costs, size_bytes
 
 NOBODY = Name("")
+NOT_AFFINE = "its reads would not be affine"
 NO_COPIES = "it is never copied"
 
 
@@ -139,10 +143,11 @@ class _CandidateWalk:
             if is_splat_constant(op):
                 self._copy_into(op, [use for use in found if not use.is_outside])
         elif is_free(op):
-            inside = [use for use in found if _is_at_index(use)]
+            inside = [use for use in found if _is_at_index(use) and self._stays_affine(op, use, None)]
             self._copy_into(op, inside)
-            if len(inside) < len(found):
-                self._start(op, [use for use in found if not _is_at_index(use)], "read as a whole", is_loop=True)
+            if others := [use for use in found if use not in inside]:
+                why = "read as a whole" if any(not _is_at_index(use) for use in others) else NOT_AFFINE
+                self._start(op, others, why, is_loop=True)
         elif (keeps_order(op) or self._is_part_of_memory(op)) and is_read_by_product(op, found):
             self._decide(What.JOINS, op, found[0].candidate.name, "read where it is", self.costs.saved(op, 1, 1))
             self._read_in_memory(op, found[0].candidate)
@@ -302,7 +307,7 @@ class _CandidateWalk:
                 return "whole rows, with what else is computed of them, do not fit a step"
             rows = rows_of(op, use, self.costs)
             if isinstance(rows, Rows):
-                return "" if self._stays_affine(op, use, rows) else "its reads would not be affine"
+                return "" if self._stays_affine(op, use, rows) else NOT_AFFINE
             if len(op.results) > 1 or use.map is not None:
                 return rows
         if is_read_one_by_one(op) and self.costs.alone(op, candidate.root) > self.costs.saved(op, 1, 1):
@@ -314,7 +319,18 @@ class _CandidateWalk:
             return f"it would be computed {times:.0f} times: costs {lost:.0f} cycles, saves {saved:.0f}"
         if is_slice(op) and (use.scope is not None or (use.map is not None and (use.map.ranges or use.map.constraints))):
             return "a slice of which the reader needs a part at a time"
-        return "" if self._stays_affine(op, use, None) else "its reads would not be affine"
+        is_turned = is_move(op) and not keeps_order(op)
+        if is_turned and (why := why_turned_apart(op, self._operand_maps(op, use, None)[0], candidate, self.costs)):
+            return why
+        if self._has_edge_inside(op, use):
+            return "its edges are inside of what the reader has in a step"
+        return "" if self._stays_affine(op, use, None) else NOT_AFFINE
+
+    def _has_edge_inside(self, op: Operation, use: CandidateUse) -> bool:
+        if use.map is None or not is_conditional(op, 0):
+            return False
+        is_inside = any(map and has_edge_inside(map) for map in self._operand_maps(op, use, None))
+        return is_inside and not are_in_order(use.candidate.members, op)
 
     def _stays_affine(self, op: Operation, use: CandidateUse, rows: Rows | None) -> bool:
         """Are all reads of the candidate affine, after splitting dimensions, if `op` joins it?"""

@@ -52,6 +52,10 @@ class Simplifier:
         known = {expr: self._compute_bounds(expr).intersect(held) for expr, held in holds}
         self._bounds |= {expr: both for expr, both in known.items() if not both.is_empty}
         self._is_told = bool(known)
+        for expr, held in known.items():  # what they become by what else holds is in the same interval
+            simple = self.simplify(expr)
+            both = self.bounds(simple).intersect(held)
+            self._bounds[simple] = self.bounds(simple) if both.is_empty else both
 
     # ------------------------------------------------------------------------------------------------ bounds
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import gcd
 
 from xdsl.ir import Block, SSAValue
 
 from hlo2tx8.dialects.xla import ApplyIndexingOp, IndexingMapAttr, InDomainOp
 from hlo2tx8.errors import LevelError
 from hlo2tx8.indexing import Constraint, Expr, IndexingMap, Interval, Simplifier, Sym, Variable
+from hlo2tx8.indexing.simplify import range_of
 
 
 @dataclass
@@ -42,21 +44,33 @@ class FlatScope:
         self.loops.pop()
         self.variables_changed()
 
-    def is_implied(self, expr: Expr, interval: Interval) -> bool:
-        """Do the ranges of the variables say that the expression is in the interval, or do they with one check that holds?"""
+    def beyond_known(self, expr: Expr, interval: Interval) -> Interval | None:
+        """Of what says that an expression is in an interval the part that does not follow from the ranges of the variables, or from
+        those with one check that holds: an end that does is where the ranges end. None if all follows."""
         if interval.encloses(self.simplifier.bounds(expr)):
-            return True
-        terms = expr.affine_terms()[1]
+            return None
+        known = self._known(expr)
+        is_low, is_high = known.lo >= interval.lo, known.hi <= interval.hi
+        if is_low and is_high:
+            return None
+        whole = range_of(expr, *([variable.interval for variable, _ in own] for own in (self.tiles, self.loops)))
+        return Interval(
+            min(whole.lo, interval.lo) if is_low else interval.lo, max(whole.hi, interval.hi) if is_high else interval.hi
+        )
+
+    def _known(self, expr: Expr) -> Interval:
+        """An interval that an expression is in by one check that holds at a time."""
+        found, terms = self.simplifier.bounds(expr), expr.affine_terms()[1]
         for known, held in self.holds:
             leaf, factor = next(iter(known.affine_terms()[1].items()), (None, 0))
-            if leaf is None or leaf not in terms or terms[leaf] % factor:
+            if leaf is None or leaf not in terms:
                 continue
-            times = terms[leaf] // factor
-            rest = self.simplifier.bounds(self.simplifier.simplify(expr - known * times))
+            scale = abs(factor) // gcd(terms[leaf], factor)
+            times = terms[leaf] * scale // factor
+            rest = self.simplifier.bounds(self.simplifier.simplify(expr * scale - known * times))
             ends = (held.lo * times, held.hi * times)
-            if interval.encloses(Interval(rest.lo + min(ends), rest.hi + max(ends))):
-                return True
-        return False
+            found = found.intersect(Interval(-(-(rest.lo + min(ends)) // scale), (rest.hi + max(ends)) // scale))
+        return found
 
     def map(self, results: tuple[Expr, ...]) -> IndexingMap:
         """A map of the variables in scope."""

@@ -281,8 +281,8 @@ def _domain(op: InDomainOp, block: Block, scope: FlatScope) -> SSAValue:
     whole = scope.map(())
     for expr, (_, interval) in zip(exprs, checks, strict=True):
         simple, interval = _without_division(scope.simplifier.simplify(expr), interval)
-        if not scope.is_implied(simple, interval):
-            whole = whole.with_constraint(simple, interval)
+        if (beyond := scope.beyond_known(simple, interval)) is not None:
+            whole = whole.with_constraint(simple, beyond)
     new = InDomainOp(IndexingMapAttr(whole), *scope.operands)
     append(block, new)
     scope.checks[new.res] = whole.constraints

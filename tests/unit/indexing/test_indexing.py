@@ -226,3 +226,16 @@ def test_what_a_check_says_is_known():
     ranges = [Interval(0, 15)], [Interval(0, 0), Interval(0, 383)]
     told = Simplifier(*ranges, [(Simplifier(*ranges).simplify(split), Interval(0, 1023))])
     assert told.simplify(split // 32 % 32) == told.simplify(split // 32)
+
+
+def test_what_checks_say_together_is_known():
+    """A check is known in the form that another one gives it: of the first two halves of rows of 65 the remainder is the column."""
+    half, lane = Dim(0) * 13 + Sym(0), Sym(1)
+    ranges = [Interval(0, 15)], [Interval(0, 12), Interval(0, 47)]
+    column = half // 3 % 2 * 48 + lane
+    checks = [(half, Interval(0, 197)), (column, Interval(0, 64))]
+    row = half // 6 * 65 + column
+    first = Simplifier(*ranges, [*checks, (half, Interval(0, 5))])
+    assert first.simplify(row % 65) == first.simplify(half // 3 * 48 + lane)
+    told = Simplifier(*ranges, checks)
+    assert told.simplify(row % 65) == told.simplify(column) != first.simplify(column)
