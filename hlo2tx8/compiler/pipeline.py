@@ -72,6 +72,7 @@ from hlo2tx8.passes.expand_one_window import ExpandOneWindowPass
 from hlo2tx8.passes.expand_padding import ExpandPaddingPass
 from hlo2tx8.passes.expand_parts import ExpandPartsPass
 from hlo2tx8.passes.expand_place_of_extreme import ExpandPlaceOfExtremePass
+from hlo2tx8.passes.expand_plus_one import ExpandPlusOnePass
 from hlo2tx8.passes.expand_random import ExpandRandomPass
 from hlo2tx8.passes.expand_reduce_window import ExpandReduceWindowPass
 from hlo2tx8.passes.expand_select_and_scatter import ExpandSelectAndScatterPass
@@ -179,6 +180,7 @@ PIPELINE: tuple[Stage, ...] = (
     Stage(SplitProjectionsPass(), after=Level.HLO, is_optional=True),
     Stage(SplitGatesPass(), after=Level.HLO, is_optional=True),
     Stage(ExpandComplexPass(), after=Level.HLO),
+    Stage(ExpandPlusOnePass(), after=Level.HLO, is_optional=True),
     Stage(DropUnitDimensionsPass(), after=Level.HLO, is_optional=True),
     Stage(SimplifyHloPass(), after=Level.HLO, is_optional=True),
     Stage(SplitPackedProductsPass(), after=Level.HLO, is_optional=True, reassociates=True),
