@@ -116,7 +116,7 @@ def _run_to_split(op: Operation, rates: Rates) -> _DimensionRun | None:
     shape, reduced = type_.get_shape(), reduced_dimensions(op)
     width = numpy_dtype(tensor_type(unconverted(op.operands[0])).element_type).itemsize
     least_bytes = LEAST_KERNELS * rates.kernel * rates.ddr
-    if prod(shape) * width < least_bytes:
+    if prod(shape) * width < least_bytes and not _is_long_computed(op, rates):
         return None
     share = _share(_num_pieces(shape, reduced, width, rates.line_bytes), rates.tiles)
     if share >= BUSY or (share >= BUSY_IN_ROWS and is_read_again(op) and not why_not_whole(op, reduced, Costs(rates))):
@@ -132,6 +132,20 @@ def _run_to_split(op: Operation, rates: Rates) -> _DimensionRun | None:
             runs.append(_DimensionRun(dim, dim, shape[dim]))
     longest = max(runs, key=lambda run: run.extent)
     return longest if longest.extent >= 2 * rates.tiles else None
+
+
+def _is_long_computed(op: Operation, rates: Rates) -> bool:
+    """Do the few tiles that have results compute so long, what the reduction reads, that a second loop is worth it?"""
+    costs, cycles, width, waiting, seen = Costs(rates), 0.0, 1, [op.operands[0]], set[Operation]()
+    while waiting:
+        owner = waiting.pop().owner
+        if isinstance(owner, Operation) and is_elementwise(owner) and owner not in seen:
+            seen.add(owner)
+            waiting += owner.operands
+            cycles += costs.compute(owner)
+            width = max(width, *(numpy_dtype(tensor_type(value).element_type).itemsize for value in owner.operands))
+    pieces = _num_pieces(tensor_type(op.operands[0]).get_shape(), reduced_dimensions(op), width, rates.line_bytes)
+    return cycles * (rates.tiles / min(pieces, rates.tiles) - 1) > LEAST_KERNELS * rates.kernel
 
 
 def _is_done_beside_loads(op: Operation, width: int, rates: Rates) -> bool:

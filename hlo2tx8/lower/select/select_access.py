@@ -29,6 +29,8 @@ MOST_PER_LANE_BYTES = 512
 """Of what a step may read that had better be loaded at once: DDR gives so many to each tile while one element is read by itself."""
 MOST_PER_ROW_BYTES = 4096
 """Of a tensor that had better be copied once, for each row that a tile reads of it: tiles share what they copy."""
+MORE_FOR_ITSELF = 3
+"""Times as long as bytes of a tensor that tiles share takes what each loads for itself."""
 MAX_COPY_BYTES = 1 << 20
 """Of a tensor that is copied to be gathered from."""
 FACTORS = 2
@@ -60,13 +62,26 @@ class Walk:
     def copies_whole(self, op: Operation, size_bytes: int) -> bool:
         """Had a tensor better be copied than the rows that `op` reads of it be loaded one by one in each step? As the copy is made
         once, it depends on how many steps there are."""
-        rows, parent = prod(self.step.shape[: self.num_outer]), op.parent_op()
-        while parent is not None:
-            turns = turns_of(parent) if isinstance(parent, scf.ForOp) else 1
-            if turns is None:
-                return size_bytes <= MAX_COPY_BYTES
-            rows, parent = rows * turns, parent.parent_op()
+        turns = _turns_around(op)
+        rows = MAX_COPY_BYTES if turns is None else prod(self.step.shape[: self.num_outer]) * turns
         return size_bytes <= min(MAX_COPY_BYTES, MOST_PER_ROW_BYTES * rows)
+
+
+def is_sooner_near(op: Operation, near_bytes: int, size_bytes: int) -> bool:
+    """Had what each step may read better be loaded by it than the whole tensor, which tiles share, before all of them?"""
+    turns = _turns_around(op)
+    return turns is not None and near_bytes * turns * MORE_FOR_ITSELF <= size_bytes
+
+
+def _turns_around(op: Operation) -> int | None:
+    """How often the loops around an operation turn; None if nobody knows."""
+    turns, parent = 1, op.parent_op()
+    while parent is not None:
+        own = turns_of(parent) if isinstance(parent, scf.ForOp) else 1
+        if own is None:
+            return None
+        turns, parent = turns * own, parent.parent_op()
+    return turns
 
 
 @dataclass(frozen=True)

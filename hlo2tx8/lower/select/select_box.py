@@ -32,6 +32,7 @@ from hlo2tx8.lower.select.select_access import (
     MOST_PER_LANE_BYTES,
     Places,
     Walk,
+    is_sooner_near,
     largest_place,
     load_rows,
     read_scalar,
@@ -385,14 +386,16 @@ class BoxSelector(Selector):
         step.insert(KcVGather.make(fmt=fmt, dst=dst, src=src, index=index, n=step.count(), origin=step.origin))
         return dst
 
-    def _near(self, op: vec.LoadAtOp, walk: Walk, fmt: Format) -> SSAValue | None:
+    def _near(self, op: vec.LoadAtOp, walk: Walk, fmt: Format, size_bytes: int) -> SSAValue | None:
         """A copy of all that a step may read, from its offset on; None if that is not known, or so much that the step had better
-        read its elements one by one."""
+        read its elements one by one, or those of a copy of the whole tensor."""
         step, most = self.step, largest_place(op.shift)
         if most is None or min(walk.strides) < 0:
             return None
         reach = most + 1 + sum(stride * (size - 1) for stride, size in zip(walk.strides, step.shape, strict=True))
         if reach * fmt.bytes > min(MAX_COPY_BYTES, MOST_PER_LANE_BYTES * step.num_lanes):
+            return None
+        if walk.copies_whole(op, size_bytes) and not is_sooner_near(op, reach * fmt.bytes, size_bytes):
             return None
         count: Size = most + 1
         for stride, extent in zip(walk.strides, step.extents, strict=True):
@@ -407,9 +410,8 @@ class BoxSelector(Selector):
         offset = self.slots[op.offset]
         size_bytes = tensor_type(op.source).get_shape()[0] * fmt.bytes
         if walk.num_outer and walk.row_elements * fmt.bytes < MIN_ROW_BYTES:
-            is_whole = walk.copies_whole(op, size_bytes)
-            near = None if is_whole else self._near(op, walk, fmt)
-            if near is not None or is_whole:
+            near = self._near(op, walk, fmt, size_bytes)
+            if near is not None or walk.copies_whole(op, size_bytes):
                 start = 0 if near is not None else offset
                 affine = iota_sum(step, step.count(), start, stride_terms(step, walk.strides), Format.INT32)
                 index = self._emit_add(affine, self.as_format(self.vector(op.shift), shift_format, Format.INT32))

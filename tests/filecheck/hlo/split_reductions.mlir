@@ -87,3 +87,35 @@ func.func @main(%x: tensor<513x513xbf16>, %y: tensor<2048x256xbf16>, %zero: tens
 // CHECK-NEXT:   "stablehlo.reduce"(%[[X]]
 // CHECK:        "stablehlo.reshape"
 // CHECK-SAME:     (tensor<2048x256x{{.*}}>) -> tensor<16x128x256x
+
+// -----
+
+// How often each of 64 numbers occurs: a few bytes, but four tiles would compare 262,144 integers for the results of all. Of 8 numbers
+// and 64 elements a second loop would take longer.
+
+func.func @main(%x: tensor<4096xi32>, %y: tensor<64xi32>, %zero: tensor<f32>) -> (tensor<64xf32>, tensor<8xf32>) {
+  %0 = "stablehlo.broadcast_in_dim"(%x) <{broadcast_dimensions = array<i64: 0>}> : (tensor<4096xi32>) -> tensor<4096x64xi32>
+  %1 = "stablehlo.iota"() <{iota_dimension = 1 : i64}> : () -> tensor<4096x64xi32>
+  %2 = "stablehlo.compare"(%0, %1) <{comparison_direction = "EQ"}> : (tensor<4096x64xi32>, tensor<4096x64xi32>) -> tensor<4096x64xi1>
+  %3 = "stablehlo.convert"(%2) : (tensor<4096x64xi1>) -> tensor<4096x64xf32>
+  %4 = "stablehlo.reduce"(%3, %zero) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<4096x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %5 = "stablehlo.broadcast_in_dim"(%y) <{broadcast_dimensions = array<i64: 0>}> : (tensor<64xi32>) -> tensor<64x8xi32>
+  %6 = "stablehlo.iota"() <{iota_dimension = 1 : i64}> : () -> tensor<64x8xi32>
+  %7 = "stablehlo.compare"(%5, %6) <{comparison_direction = "EQ"}> : (tensor<64x8xi32>, tensor<64x8xi32>) -> tensor<64x8xi1>
+  %8 = "stablehlo.convert"(%7) : (tensor<64x8xi1>) -> tensor<64x8xf32>
+  %9 = "stablehlo.reduce"(%8, %zero) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<64x8xf32>, tensor<f32>) -> tensor<8xf32>
+  func.return %4, %9 : tensor<64xf32>, tensor<8xf32>
+}
+
+// CHECK:      func.func @main(
+// CHECK:        "stablehlo.reshape"{{.*}}(tensor<4096x64xf32>) -> tensor<16x256x64xf32>
+// CHECK-NOT:    "stablehlo.reshape"
+// CHECK:        func.return
