@@ -145,7 +145,7 @@ def _is_long_computed(op: Operation, rates: Rates) -> bool:
             cycles += costs.compute(owner)
             width = max(width, *(numpy_dtype(tensor_type(value).element_type).itemsize for value in owner.operands))
     pieces = _num_pieces(tensor_type(op.operands[0]).get_shape(), reduced_dimensions(op), width, rates.line_bytes)
-    return cycles * (rates.tiles / min(pieces, rates.tiles) - 1) > LEAST_KERNELS * rates.kernel
+    return pieces > 0 and cycles * (rates.tiles / min(pieces, rates.tiles) - 1) > LEAST_KERNELS * rates.kernel
 
 
 def _is_done_beside_loads(op: Operation, width: int, rates: Rates) -> bool:

@@ -45,9 +45,9 @@ def _share(block: Block, stored: set[int | SSAValue]) -> None:
             continue
         buffer = op.field("dst")
         read = [value for value in op.operands if value is not buffer and isinstance(value.type, BufferType)]
-        if not all(map(_is_written_once, (buffer, *read))):
+        if not all(map(is_written_once, (buffer, *read))):
             continue
-        key = (op.name, *(_key(value, MOST_DEPTH) for value in op.operands if value is not buffer), *_facts(op))
+        key = (op.name, *(key_of(value, MOST_DEPTH) for value in op.operands if value is not buffer), *_facts(op))
         first = known.setdefault(key, buffer)  # pyright: ignore[reportArgumentType]
         if first is not buffer and isinstance(buffer, SSAValue) and isinstance(alloc := buffer.owner, Operation):
             op.detach()
@@ -57,7 +57,7 @@ def _share(block: Block, stored: set[int | SSAValue]) -> None:
             alloc.erase()
 
 
-def _is_written_once(buffer: int | SSAValue) -> bool:
+def is_written_once(buffer: int | SSAValue) -> bool:
     """Is it a buffer that only instructions of its own block use, of which one writes it?"""
     if not isinstance(buffer, SSAValue) or not isinstance(buffer.owner, spm.AllocOp):
         return False
@@ -75,9 +75,9 @@ def _facts(op: Operation) -> tuple[Hashable, ...]:
     return tuple((name, value) for name, value in named if name != "loc")
 
 
-def _key(value: SSAValue, depth: int) -> Hashable:
+def key_of(value: SSAValue, depth: int) -> Hashable:
     """Equal for values that ops without effects compute alike."""
     op = value.owner
     if not isinstance(op, Operation) or op.regions or isinstance(op, spm.AllocOp) or not depth:
         return value
-    return (op.name, op.results.index(value), *_facts(op), *(_key(operand, depth - 1) for operand in op.operands))
+    return (op.name, op.results.index(value), *_facts(op), *(key_of(operand, depth - 1) for operand in op.operands))

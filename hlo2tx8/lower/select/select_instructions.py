@@ -26,6 +26,7 @@ from hlo2tx8.dialects.made import for_op, put
 from hlo2tx8.dialects.nested import cloned
 from hlo2tx8.errors import CompileError
 from hlo2tx8.lower.select.equal_loads import share_equal_loads
+from hlo2tx8.lower.select.overlapping_loads import join_overlapping_loads
 from hlo2tx8.lower.select.padded_rows import padded_boxes
 from hlo2tx8.lower.select.padded_step import PaddedStep
 from hlo2tx8.lower.select.resident import Resident
@@ -69,6 +70,7 @@ class _Selector:
         self.function.detach_region(0)
         self.function.add_region(Region(new))
         share_equal_loads(self.function)
+        join_overlapping_loads(self.function)
 
     def _ops(self, block: Block, builder: Builder, top: Block) -> None:
         for op in block.ops:
