@@ -31,7 +31,7 @@ RUNS = ("n1", "n2", "n3")
 
 
 @dataclass(frozen=True)
-class _Load:
+class _OverlappingLoad:
     """A load of one run from `start` elements behind what all loads of the same `key` have; `offset` computes where."""
 
     op: Rdma
@@ -46,7 +46,7 @@ def join_overlapping_loads(root: Operation) -> None:
     for phase in [op for region in root.regions for block in region.blocks for op in block.ops if op.regions]:
         found = nested_ops(phase)
         stored = {op.field("slot") for op in found if isinstance(op, Wdma)}
-        blocks: dict[Block, dict[Hashable, list[_Load]]] = {}
+        blocks: dict[Block, dict[Hashable, list[_OverlappingLoad]]] = {}
         for op in found:
             if isinstance(op, Rdma) and op.field("slot") not in stored and (load := _load_of(op)) is not None and op.parent:
                 blocks.setdefault(op.parent, {}).setdefault(load.key, []).append(load)
@@ -55,7 +55,7 @@ def join_overlapping_loads(root: Operation) -> None:
                 _join(alike)
 
 
-def _load_of(op: Rdma) -> _Load | None:
+def _load_of(op: Rdma) -> _OverlappingLoad | None:
     """A load of a run at a place that a map and a factor say, into a buffer of its own; None for any other."""
     buffer, offset = op.field("dst"), op.field("offset")
     if not isinstance(offset, SSAValue) or not isinstance(buffer, SSAValue) or any(op.field(n) != 1 for n in RUNS):
@@ -75,10 +75,10 @@ def _load_of(op: Rdma) -> _Load | None:
     count = op.field("count")
     place = (tuple(apply.operands), frozenset(terms.items()), op.field("slot"), op.fmt)
     place += (count if isinstance(count, int) else key_of(count, MOST_DEPTH),)
-    return _Load(op, buffer.owner, tuple(o for o in made if isinstance(o, Operation)), constant, place)
+    return _OverlappingLoad(op, buffer.owner, tuple(o for o in made if isinstance(o, Operation)), constant, place)
 
 
-def _join(loads: Sequence[_Load]) -> None:
+def _join(loads: Sequence[_OverlappingLoad]) -> None:
     """One load of what all of these load, in front of the first, if they overlap enough."""
     starts = sorted({load.start for load in loads})
     more, width = starts[-1] - starts[0], loads[0].op.fmt.bytes
