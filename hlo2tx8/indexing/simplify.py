@@ -53,9 +53,7 @@ class Simplifier:
         self._bounds |= {expr: both for expr, both in known.items() if not both.is_empty}
         self._is_told = bool(known)
         for expr, held in known.items():  # what they become by what else holds is in the same interval
-            simple = self.simplify(expr)
-            both = self.bounds(simple).intersect(held)
-            self._bounds[simple] = self.bounds(simple) if both.is_empty else both
+            self._narrow(self.simplify(expr), held)
 
     # ------------------------------------------------------------------------------------------------ bounds
 
@@ -65,6 +63,12 @@ class Simplifier:
         if known is None:
             known = self._bounds[expr] = self._compute_bounds(expr)
         return known
+
+    def _narrow(self, expr: Expr, known: Interval) -> None:
+        """Takes note that an expression is in an interval, if it can be."""
+        both = self.bounds(expr).intersect(known)
+        if not both.is_empty:
+            self._bounds[expr] = both
 
     def _compute_bounds(self, expr: Expr) -> Interval:
         match expr:
@@ -120,8 +124,7 @@ class Simplifier:
                 made = self._floordiv(lhs, k)
                 if self._is_told and k > 0:  # what is known of a whole does not follow from its parts
                     b = self.bounds(lhs)
-                    both = self.bounds(made).intersect(Interval(b.lo // k, b.hi // k))
-                    self._bounds[made] = self.bounds(made) if both.is_empty else both
+                    self._narrow(made, Interval(b.lo // k, b.hi // k))
                 return made
             case Mod() if isinstance(expr.rhs, Const):
                 return self._mod(self.simplify(expr.lhs), expr.rhs.value)

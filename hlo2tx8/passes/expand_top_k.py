@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import isqrt, prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType, i32
+from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -87,7 +87,7 @@ class _Blocks:
         """Their keys and numbers, in order, [rows, k]; of values [rows, n]."""
         n = tensor_like(values.type).shape[1]
         if n <= max(CANDIDATES, MOST_SEARCHED // self.k, LEAST_COLUMNS * self.k):
-            return self.first.of(self._keyed(_key_of(Term(self.e, values)), self._columns((self.rows, n), 1), values), self.k)
+            return self.first.of(self._keyed(_key_of(Term(self.e, values)), self.first.numbers((self.rows, n), 1), values), self.k)
         columns = self._columns_of_block(n)
         places = self.found(self._largest(values, columns)).number * columns
         return self.first.of(self._elements_at(places, values, columns), self.k)
@@ -122,12 +122,12 @@ class _Blocks:
         starts, is_short = places, n % columns != 0
         if is_short:
             starts = (places > n - columns).choose(n - columns, places)
-        row = Term(e, e.emit("iota", [], places.type, iota_dimension=i64_attr(0)))
+        row = self.first.numbers((rows, self.k), 0)
         found = self._windows(e.reshaped(values, (rows * n,)), (row * n + starts).value, columns)
-        number = self._spread(starts, shape) + self._columns(shape, 2)
+        number = self.first.spread(starts.value, shape, 1) + self.first.numbers(shape, 2)
         key = _key_of(Term(e, e.reshaped(found, shape)))
         if is_short:
-            key = (number < self._spread(places, shape)).choose(-(1 << (self.key_bits - 1)), key)
+            key = (number < self.first.spread(places.value, shape, 1)).choose(-(1 << (self.key_bits - 1)), key)
         flat = (rows, self.k * columns)
         return self._keyed(Term(e, e.reshaped(key.value, flat)), Term(e, e.reshaped(number.value, flat)), values)
 
@@ -142,15 +142,6 @@ class _Blocks:
         text = "#stablehlo.gather<offset_dims = [1], start_index_map = [0], index_vector_dim = 1>"
         properties = {"dimension_numbers": StructAttr(parse_struct(text)), "slice_sizes": int_array((columns,))}
         return e.emit("gather", [values, e.reshaped(starts, (count, 1))], e.like(values, (count, columns)), **properties)
-
-    def _columns(self, shape: tuple[int, ...], dim: int) -> Term:
-        """Numbers of elements along a dimension."""
-        return Term(self.e, self.e.emit("iota", [], TensorType(i32, shape), iota_dimension=i64_attr(dim)))
-
-    def _spread(self, value: Term, shape: tuple[int, ...]) -> Term:
-        """[rows, k] for each column."""
-        over = {"broadcast_dimensions": int_array((0, 1))}
-        return Term(self.e, self.e.emit("broadcast_in_dim", [value.value], self.e.like(value.value, shape), **over))
 
 
 def _key_of(values: Term) -> Term:

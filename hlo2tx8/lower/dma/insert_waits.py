@@ -15,7 +15,7 @@ the transfer of the turn before in front of the next one, for which it would els
     }                                           }
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -128,7 +128,7 @@ class _Waits:
             held = pending.get(engine, {})
             if engine in begun and any(in_turns.is_earlier(engine, c, loop) for c in held):
                 if insert:
-                    insert_before(KcWait.make(engines=_mask(frozenset((engine,)))), op)
+                    _wait((engine,), op)
                 held.clear()
 
     def _before_loop(self, loop: scf.ForOp, pending: Pending) -> None:
@@ -140,9 +140,7 @@ class _Waits:
         for engine, held in pending.items():
             late = [b for b in by_core if any(self._may_meet(b, other) for other in held)]
             if late and not any(self._may_meet(b, other) for b in late for other in touched.get(engine, ())):
-                block = loop.parent_block()
-                assert block is not None
-                block.insert_op_before(KcWait.make(engines=_mask(frozenset((engine,)))), loop)
+                _wait((engine,), loop)
                 held.clear()
 
     def _instruction(self, op: Instruction | vec.ReadScalarOp, pending: Pending, insert: bool) -> None:
@@ -151,9 +149,7 @@ class _Waits:
         unordered = ((e, held) for e, held in pending.items() if not _is_ordered(e, engine))
         engines = frozenset(e for e, held in unordered if any(self._may_meet(b, other) for other in held for b in copies))
         if engines and insert:
-            block = op.parent_block()
-            assert block is not None
-            block.insert_op_before(KcWait.make(engines=_mask(engines)), op)
+            _wait(engines, op)
         for other in engines:
             pending[other].clear()
         if engine is not Engine.KC:
@@ -190,13 +186,13 @@ def _a_turn_later(loop: Operation, pending: Pending) -> Pending:
     return {engine: {copy.a_turn_later(loop): None for copy in held} for engine, held in pending.items()}
 
 
-def _mask(engines: frozenset[Engine]) -> int:
-    return sum(1 << e.value for e in engines)
+def _wait(engines: Iterable[Engine], before: Operation) -> None:
+    """The kernel core waits for all that these engines have queued."""
+    insert_before(KcWait.make(engines=sum(1 << engine.value for engine in engines)), before)
 
 
 def _meet(before: Operation | None) -> None:
     """All engines idle, all tiles together."""
     assert before is not None
-    block = before.parent_block()
-    assert block is not None
-    block.insert_ops_before([KcWait.make(engines=_mask(frozenset(QUEUES))), KcBarrier.make()], before)
+    _wait(QUEUES, before)
+    insert_before(KcBarrier.make(), before)

@@ -26,7 +26,7 @@ from hlo2tx8.lower.dma.slices import constant_of
 from hlo2tx8.lower.select.equal_loads import MOST_DEPTH, is_written_once, key_of
 
 MOST_BETWEEN = 0.5
-"""Of what the other loads would load again: more than the first one has, as a share of that."""
+"""Of the elements that all loads but one have: how many one load of all may have more than each has now, as a share."""
 RUNS = ("n1", "n2", "n3")
 
 
@@ -64,10 +64,8 @@ def _load_of(op: Rdma) -> _OverlappingLoad | None:
         return None
     made, factor = [offset.owner], 1
     if isinstance(offset.owner, arith.MuliOp):
-        number = constant_of(offset.owner.rhs)
-        if number is None or number != op.fmt.bytes:
-            return None
-        made, factor = [offset.owner.lhs.owner, offset.owner.rhs.owner, offset.owner], number
+        made = [offset.owner.lhs.owner, offset.owner.rhs.owner, offset.owner]
+        factor = constant_of(offset.owner.rhs)
     apply = made[0]
     if not isinstance(apply, ApplyIndexingOp) or len(apply.res) != 1 or factor != op.fmt.bytes or op.parent is not apply.parent:
         return None

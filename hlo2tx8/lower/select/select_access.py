@@ -30,7 +30,7 @@ MOST_PER_LANE_BYTES = 512
 MOST_PER_ROW_BYTES = 4096
 """Of a tensor that had better be copied once, for each row that a tile reads of it: tiles share what they copy."""
 MORE_FOR_ITSELF = 3
-"""Times as long as bytes of a tensor that tiles share takes what each loads for itself."""
+"""How many times as long tiles take to load bytes each for itself as to load them once and share them."""
 MAX_COPY_BYTES = 1 << 20
 """Of a tensor that is copied to be gathered from."""
 FACTORS = 2
@@ -63,8 +63,8 @@ class Walk:
         """Had a tensor better be copied than the rows that `op` reads of it be loaded one by one in each step? As the copy is made
         once, it depends on how many steps there are."""
         turns = _turns_around(op)
-        rows = MAX_COPY_BYTES if turns is None else prod(self.step.shape[: self.num_outer]) * turns
-        return size_bytes <= min(MAX_COPY_BYTES, MOST_PER_ROW_BYTES * rows)
+        is_read_enough = turns is None or size_bytes <= MOST_PER_ROW_BYTES * turns * prod(self.step.shape[: self.num_outer])
+        return size_bytes <= MAX_COPY_BYTES and is_read_enough
 
 
 def is_sooner_near(op: Operation, near_bytes: int, size_bytes: int) -> bool:

@@ -13,24 +13,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from xdsl.dialects.builtin import TensorType, f32, i32, i64
+from xdsl.dialects.builtin import TensorType, f32, i32
 from xdsl.ir import Attribute, SSAValue
 
-from hlo2tx8.builders.body_builder import BodyBuilder
 from hlo2tx8.builders.expansion import Expansion, int_array
 from hlo2tx8.builders.formula import Pred, Term
 from hlo2tx8.device.rates import Rates
-from hlo2tx8.dialects import stablehlo
-from hlo2tx8.dialects.layout import as_tensor
 from hlo2tx8.hlo.lookup import tensor_like
 from hlo2tx8.ir import i64_attr
 from hlo2tx8.passes.sorting.key_words import KeyWords
-from hlo2tx8.passes.sorting.sort_key import KEY_BITS
+from hlo2tx8.passes.sorting.sort_key import KEY_BITS, with_number
 from hlo2tx8.passes.sorting.sort_words import WordNetwork
+from hlo2tx8.passes.statistics.parts import reduced
 
 MOST_ONE_BY_ONE = 8
-MOST_OF_SHORT = 16
-"""Of lines too many to be ranked."""
+"""Elements to be found, of lines that could be ranked."""
+MOST_OF_MANY = 16
+"""Elements to be found one by one where there are too many lines, or elements, to be ranked."""
 MOST_RANKED = 1 << 18
 """Pairs of elements of all lines that are compared; a sort takes less time for more."""
 LARGEST = (1 << 63) - 1
@@ -64,22 +63,25 @@ class FirstKeys:
         lines, n = elements.key.type.get_shape()
         if count > MOST_ONE_BY_ONE and lines * n * n <= MOST_RANKED:
             return self._ranked(elements, count)
-        return self._one_by_one(elements, count) if count <= MOST_OF_SHORT else self._sorted(elements, count)
+        return self._one_by_one(elements, count) if count <= MOST_OF_MANY else self._sorted(elements, count)
 
     def reduced(self, name: str, value: SSAValue, start: float) -> SSAValue:
         """The maximum, minimum or sum along the last dimension."""
-        type_, e = as_tensor(value.type), self.e
-        element: Attribute = type_.element_type
-        body = BodyBuilder([element, element])
-        region = body.region(body.emit(name, body.args))
-        operands = [value, e.splat(start, e.like(value, ()))]
-        *outer, _ = type_.get_shape()
-        over = {"dimensions": int_array((len(outer),))}
-        return e.insert(stablehlo.OPS["reduce"](operands, [e.like(value, outer)], over, [region])).results[0]
+        scalar = self.e.splat(start, self.e.like(value, ()))
+        return reduced(self.e, value, (len(tensor_like(value.type).shape) - 1,), scalar, name)
+
+    def spread(self, value: SSAValue, shape: tuple[int, ...], dim: int) -> Term:
+        """[lines, n] along the first dimension and this one of a shape."""
+        over = {"broadcast_dimensions": int_array((0, dim))}
+        return Term(self.e, self.e.emit("broadcast_in_dim", [value], self.e.like(value, shape), **over))
+
+    def numbers(self, shape: tuple[int, ...], dim: int, element: Attribute = i32) -> Term:
+        """Numbers of elements along a dimension."""
+        return Term(self.e, self.e.emit("iota", [], TensorType(element, shape), iota_dimension=i64_attr(dim)))
 
     def _one_by_one(self, elements: Keyed, count: int) -> Keyed:
         e, lines = self.e, elements.key.type.get_shape()[0]
-        packed = ((elements.key ^ -1).converted(i64) << KEY_BITS) | elements.number.converted(i64)
+        packed = with_number(elements.key ^ -1, elements.number)
         found = [self.reduced("minimum", packed.value, LARGEST)]
         for _ in range(count - 1):
             last = Term(e, e.emit("broadcast_in_dim", [found[-1]], packed.type, broadcast_dimensions=int_array((0,))))
@@ -110,14 +112,13 @@ class FirstKeys:
         rank = self.reduced("add", is_before.choose(one, 0.0).value, 0.0)
         rank = e.fuse_since(mark, [rank])[0]
         mark, picks = e.op.prev_op, (lines, count, n)
-        place = Term(e, e.emit("iota", [], TensorType(f32, picks), iota_dimension=i64_attr(1)))
-        is_hit = self._spread(rank, picks, 2).equals(place)
+        is_hit = self.spread(rank, picks, 2).equals(self.numbers(picks, 1, f32))
         found = [self._picked(is_hit, word.value, picks) for word in words]
         return self._unpacked(elements, form, [Term(e, value) for value in e.fuse_since(mark, found)])
 
     def _is_before(self, words: Sequence[Term], shape: tuple[int, ...]) -> Pred:
         """Is the last dimension's element in front of that of the one before it?"""
-        own, other = ([self._spread(word.value, shape, d) for word in words] for d in (1, 2))
+        own, other = ([self.spread(word.value, shape, d) for word in words] for d in (1, 2))
         is_before = other[-1] < own[-1]
         for mine, others in zip(own[-2::-1], other[-2::-1], strict=True):
             is_before = (others < mine) | (others.equals(mine) & is_before)
@@ -125,13 +126,8 @@ class FirstKeys:
 
     def _picked(self, is_hit: Pred, word: SSAValue, shape: tuple[int, ...]) -> SSAValue:
         """The word that is hit, of each line and place."""
-        values = self._spread(word, shape, 2)
+        values = self.spread(word, shape, 2)
         return self.reduced("maximum", is_hit.choose(values, -inf).value, -inf)
-
-    def _spread(self, value: SSAValue, shape: tuple[int, ...], dim: int) -> Term:
-        """[lines, n] along the first dimension and this one of a shape."""
-        over = {"broadcast_dimensions": int_array((0, dim))}
-        return Term(self.e, self.e.emit("broadcast_in_dim", [value], self.e.like(value, shape), **over))
 
     def _sorted(self, elements: Keyed, count: int) -> Keyed:
         e, mark = self.e, self.e.op.prev_op
@@ -146,8 +142,7 @@ class FirstKeys:
             Term(e, e.pad(own.value, e.splat(fill, e.like(own.value, ())), (0, 0), high, (0, 0)))
             for own, fill in ((elements.key, -(1 << (elements.key_bits - 1))), (elements.number, -1))
         )
-        place = Term(e, e.emit("iota", [], TensorType(i32, shape[:2]), iota_dimension=i64_attr(1)))
-        number = (known < 0).choose(place | (1 << elements.number_bits), known)
+        number = (known < 0).choose(self.numbers(shape[:2], 1) | (1 << elements.number_bits), known)
         words = [Term(e, e.reshaped(word.value, shape)) for word in form.of(key ^ -1, number)]
         found = [e.reshaped(word.value, (lines, n)) for word in network.sorted(plan, words, mark)]
         return self._unpacked(elements, form, [Term(e, e.sliced(value, 1, 0, count)) for value in found])

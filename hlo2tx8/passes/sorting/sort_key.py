@@ -50,8 +50,12 @@ class SortKey:
         """Key and index of each element in one integer, in the order of the sort."""
         key = self.ordered(e)
         shape = key.type.get_shape()
-        numbers = Term(e, e.emit("iota", [], TensorType(i32, shape), iota_dimension=i64_attr(dimension)))
-        return (key.converted(i64) << KEY_BITS) | numbers.converted(i64)
+        return with_number(key, Term(e, e.emit("iota", [], TensorType(i32, shape), iota_dimension=i64_attr(dimension))))
+
+
+def with_number(key: Term, number: Term) -> Term:
+    """Key and number of each element, both i32, in one integer in their order: of equal keys the smaller number first."""
+    return (key.converted(i64) << KEY_BITS) | number.converted(i64)
 
 
 def sort_key(comparator: Block) -> SortKey | None:
