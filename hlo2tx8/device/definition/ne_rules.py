@@ -5,22 +5,21 @@ toward zero to FP32 and s is the sum of the block. For BF16 and TF32 s = RZ(a*b)
 product exact; for FP16 exact products are summed in FP64, each addition to nearest even, and s = RZ of that. The last block is
 filled with zeros. The result is acc, rounded to nearest even into its format. INT8 sums are exact and wrap at 32 bits.
 
-`_chain` is the definition for all floats. Numbers that are neither huge nor tiny take `_chain_of_ordinary`, with the same bits.
+`_chain` is the definition for all floats. Where the host can round toward zero it sums what is finite, with the same bits.
 """
+
+from functools import partial
 
 import numpy as np
 
 from hlo2tx8.device.arithmetic import float_rules
+from hlo2tx8.device.arithmetic.rounding_mode import can_round_toward_zero, toward_zero
 from hlo2tx8.device.formats import Format
 
 BLOCK = 16
 CHUNK_ELEMENTS = 1 << 14  # results computed at once, so that intermediates stay in cache
-CUT_BITS = 29
-"""So many of the last bits of an FP64 number does FP32 not have."""
-KEPT = np.uint64(-1 << CUT_BITS & 0xFFFFFFFFFFFFFFFF)
-SIGNIFICANT_BITS = {Format.BF16: 8, Format.FP16: 11, Format.TF32: 11}
-LARGEST_SUM, LEAST_PRODUCT = 2.0**126, 2.0**-120
-"""Between which numbers are ordinary: no sum overflows, and all are multiples of FP32's least number, so tiny ones are exact."""
+LARGEST, LEAST = 2.0**126, 2.0**-120
+"""Products that FP32 has exactly are zero or between these: no exponent is too large, and no bit is below FP32's least number."""
 
 
 def accumulate(left: np.ndarray, right: np.ndarray, psum: np.ndarray | None, fmt: Format) -> np.ndarray:
@@ -32,9 +31,14 @@ def accumulate(left: np.ndarray, right: np.ndarray, psum: np.ndarray | None, fmt
     b = np.ascontiguousarray(np.pad(_exact(right, fmt), ((0, 0), (0, filled))).T)
     acc = np.zeros((len(left), len(right)), np.float32) if psum is None else psum.astype(np.float32)
     rows = max(1, CHUNK_ELEMENTS // max(1, len(right)))
-    chain = _chain_of_ordinary if _are_ordinary(a, b, acc) else _chain
+    if can_round_toward_zero() and all(np.isfinite(x).all() for x in (a, b, acc)):
+        chain = _halves_on_host if fmt is Format.FP16 else _chain_on_host
+        if fmt is not Format.FP16 and _are_exact_in_fp32(a, b):
+            a, b = a.astype(np.float32), b.astype(np.float32)
+    else:
+        chain = partial(_chain, is_cut=fmt is not Format.FP16)
     for at in range(0, len(acc), rows):
-        acc[at : at + rows] = chain(a[at : at + rows], b, acc[at : at + rows].astype(np.float64), fmt)
+        acc[at : at + rows] = chain(a[at : at + rows], b, acc[at : at + rows])
     return acc
 
 
@@ -65,16 +69,17 @@ def _exact(x: np.ndarray, fmt: Format) -> np.ndarray:
     return x.astype(np.float64)
 
 
-def _chain(a: np.ndarray, b: np.ndarray, acc: np.ndarray, fmt: Format) -> np.ndarray:
-    """acc [M, N] after all blocks of a [M, K] and b [K, N]; all float64."""
+def _chain(a: np.ndarray, b: np.ndarray, acc: np.ndarray, is_cut: bool) -> np.ndarray:
+    """acc [M, N] after all blocks of a [M, K] and b [K, N], float64; is each sum inside of a block cut?"""
+    acc = acc.astype(np.float64)
     for start in range(0, len(b), BLOCK):
         s = a[:, start, None] * b[start]
-        if fmt is not Format.FP16:
+        if is_cut:
             s = _toward_zero(s)
         for k in range(start + 1, start + BLOCK):
             product = a[:, k, None] * b[k]
-            s = s + product if fmt is Format.FP16 else _add_toward_zero(s, product)
-        acc = _add_toward_zero(acc, _toward_zero(s) if fmt is Format.FP16 else s)
+            s = _add_toward_zero(s, product) if is_cut else s + product
+        acc = _add_toward_zero(acc, s if is_cut else _toward_zero(s))
     return acc
 
 
@@ -97,69 +102,38 @@ def _toward_zero(x: np.ndarray, error: np.ndarray | float = 0.0) -> np.ndarray:
     return nearest.astype(np.float64)
 
 
-def _are_ordinary(a: np.ndarray, b: np.ndarray, acc: np.ndarray) -> bool:
-    """All finite, and within the limits for sums and products."""
-    (least_a, most_a), (least_b, most_b) = (map(float, _extent(x)) for x in (a, b))  # of Python: nothing warns
-    largest = len(b) * most_a * most_b + np.abs(acc).max(initial=0.0)
-    return bool(largest < LARGEST_SUM and least_a * least_b >= LEAST_PRODUCT)
+def _are_exact_in_fp32(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether FP32 has each product of two numbers."""
+    (least_a, most_a), (least_b, most_b) = (_extent(x) for x in (a, b))
+    return least_a * least_b >= LEAST and most_a * most_b <= LARGEST
 
 
-def _extent(x: np.ndarray, axis: tuple[int, ...] | None = None) -> tuple[np.ndarray, np.ndarray]:
+def _extent(x: np.ndarray) -> tuple[float, float]:
     """The least size of a number other than zero, and the greatest: of none infinity and zero."""
     sizes = np.abs(x)
-    return sizes.min(axis, initial=np.inf, where=sizes != 0), sizes.max(axis, initial=0.0)
+    return float(sizes.min(initial=np.inf, where=sizes != 0)), float(sizes.max(initial=0.0))
 
 
-def _are_exact(a: np.ndarray, b: np.ndarray, fmt: Format) -> np.ndarray:
-    """For each block whether FP64 has all its sums, so that cutting them off is to round them toward zero: the greatest is less
-    than 2^53 times the value of the last bit of the least product.
-    """
-    least_a, most_a = _extent(a.reshape(len(a), len(b) // BLOCK, BLOCK), (0, 2))
-    least_b, most_b = _extent(b.reshape(len(b) // BLOCK, BLOCK, b.shape[1]), (1, 2))
-    return BLOCK * most_a * most_b <= least_a * least_b * 2.0 ** (53 - 2 * SIGNIFICANT_BITS[fmt])
-
-
-def _chain_of_ordinary(a: np.ndarray, b: np.ndarray, acc: np.ndarray, fmt: Format) -> np.ndarray:
-    """As `_chain`, in arrays that are used again; products are exact in FP32."""
-    columns, products = np.ascontiguousarray(a.T)[:, :, None], np.empty((BLOCK, *acc.shape))
-    s, spare = np.empty_like(acc), np.empty_like(acc)
-    for start, is_exact in zip(range(0, len(b), BLOCK), _are_exact(a, b, fmt), strict=True):
-        np.multiply(columns[start : start + BLOCK], b[start : start + BLOCK, None], out=products)
-        if fmt is Format.FP16:
-            np.add(products[0], products[1], out=s)
-            for product in products[2:]:
-                s += product
-            _cut_off(s)
-        elif is_exact:
-            np.copyto(s, products[0])
-            bits = s.view(np.uint64)
+def _chain_on_host(a: np.ndarray, b: np.ndarray, acc: np.ndarray) -> np.ndarray:
+    """As `_chain`, of finite numbers: in FP32 if it has the products, else each sum is cut in FP64 first, then to FP32."""
+    columns = np.ascontiguousarray(a.T)[:, :, None]
+    with toward_zero(), np.errstate(over="ignore"):
+        for start in range(0, len(b), BLOCK):
+            products = columns[start : start + BLOCK] * b[start : start + BLOCK, None]
+            s = products[0].astype(np.float32)
             for product in products[1:]:
-                s += product
-                bits &= KEPT
-        else:
-            np.copyto(s, products[0])
-            for product in products[1:]:
-                s, spare = _add_ordinary(s, product, spare), s
-        acc, spare = _add_ordinary(acc, s, spare), acc
+                s = (s + product).astype(np.float32, copy=False)
+            acc = acc + s
     return acc
 
 
-def _add_ordinary(x: np.ndarray, y: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """RZ(x + y) of FP32 numbers, in `total`. The FP64 sum is cut off, which is too far from zero only if the sum is one of them,
-    since the other is too small, and that one has the other sign.
-    """
-    np.add(x, y, out=total)
-    is_one = total == x
-    is_one |= total == y
-    bits = _cut_off(total)
-    if is_one.any():
-        is_one &= x * y < 0
-        bits -= is_one.astype(np.uint64) << np.uint64(CUT_BITS)
-    return total
-
-
-def _cut_off(x: np.ndarray) -> np.ndarray:
-    """Drops in place the bits that FP32 does not have; gives the bits of all."""
-    bits = x.view(np.uint64)
-    bits &= KEPT
-    return bits
+def _halves_on_host(a: np.ndarray, b: np.ndarray, acc: np.ndarray) -> np.ndarray:
+    """As `_chain`, of finite FP16 numbers: a block's sum is rounded to nearest even in FP64, then toward zero."""
+    columns = np.ascontiguousarray(a.T)[:, :, None]
+    for start in range(0, len(b), BLOCK):
+        s = columns[start] * b[start]
+        for k in range(start + 1, start + BLOCK):
+            s += columns[k] * b[k]
+        with toward_zero():
+            acc = acc + s.astype(np.float32)
+    return acc

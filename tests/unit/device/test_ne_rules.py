@@ -1,13 +1,16 @@
-"""Sums of ordinary numbers are made in fewer steps, and have the bits of the definition for all."""
+"""Sums of finite numbers are rounded by the host, and have the bits of the definition for all."""
+
+import platform
 
 import numpy as np
 import pytest
 
+from hlo2tx8.device.arithmetic.rounding_mode import TOWARD_ZERO, can_round_toward_zero
 from hlo2tx8.device.definition import ne_rules
 from hlo2tx8.device.formats import Format
 
 KINDS = ("normal", "zeros", "integers", "powers", "far apart", "small", "large", "tiny", "huge", "infinite", "any bits")
-ORDINARY = KINDS[:7]
+FINITE = KINDS[:8]
 
 
 def drawn(kind: str, shape: tuple[int, int], fmt: Format, rng: np.random.Generator) -> np.ndarray:
@@ -41,14 +44,19 @@ def test_sums_have_the_bits_of_the_definition(fmt: Format, kind: str, monkeypatc
         psum = drawn(kind if rows > 3 else "normal", (rows, columns), Format.FP32, rng)
         cases.append((drawn(kind, (rows, depth), fmt, rng), drawn(kind, (columns, depth), fmt, rng), psum))
     used: list[str] = []
-    chain = ne_rules._chain_of_ordinary
-    monkeypatch.setattr(ne_rules, "_chain_of_ordinary", lambda *given: (used.append(kind), chain(*given))[1])
+    for name in ("_chain_on_host", "_halves_on_host"):
+        chain = getattr(ne_rules, name)
+        monkeypatch.setattr(ne_rules, name, lambda *given, chain=chain: (used.append(kind), chain(*given))[1])
     with np.errstate(all="ignore"):
         found = [ne_rules.accumulate(*case, fmt) for case in cases]
-        monkeypatch.setattr(ne_rules, "_are_ordinary", lambda *_: False)
+        monkeypatch.setattr(ne_rules, "can_round_toward_zero", lambda: False)
         expected = [ne_rules.accumulate(*case, fmt) for case in cases]
     assert [x.tobytes() for x in found] == [x.tobytes() for x in expected]
-    assert bool(used) or kind not in ORDINARY
+    assert bool(used) or kind not in FINITE or not can_round_toward_zero()
+
+
+def test_processors_whose_modes_are_known_round_toward_zero() -> None:
+    assert can_round_toward_zero() == (platform.machine() in TOWARD_ZERO)
 
 
 def test_what_is_too_small_to_be_seen_rounds_toward_zero_all_the_same() -> None:
