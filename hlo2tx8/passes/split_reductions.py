@@ -136,6 +136,9 @@ def _run_to_split(op: Operation, rates: Rates) -> _DimensionRun | None:
 
 def _is_long_computed(op: Operation, rates: Rates) -> bool:
     """Do the few tiles that have results compute so long, what the reduction reads, that a second loop is worth it?"""
+    shape, reduced = tensor_type(op.operands[0]).get_shape(), reduced_dimensions(op)
+    if _num_pieces(shape, reduced, 1, rates.line_bytes) >= rates.tiles:  # wider elements make no fewer
+        return False
     costs, cycles, width, waiting, seen = Costs(rates), 0.0, 1, [op.operands[0]], set[Operation]()
     while waiting:
         owner = waiting.pop().owner
@@ -144,7 +147,7 @@ def _is_long_computed(op: Operation, rates: Rates) -> bool:
             waiting += owner.operands
             cycles += costs.compute(owner)
             width = max(width, *(numpy_dtype(tensor_type(value).element_type).itemsize for value in owner.operands))
-    pieces = _num_pieces(tensor_type(op.operands[0]).get_shape(), reduced_dimensions(op), width, rates.line_bytes)
+    pieces = _num_pieces(shape, reduced, width, rates.line_bytes)
     return pieces > 0 and cycles * (rates.tiles / min(pieces, rates.tiles) - 1) > LEAST_KERNELS * rates.kernel
 
 
