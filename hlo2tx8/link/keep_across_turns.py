@@ -123,7 +123,7 @@ class _LoopThatKeeps:
         if any(record.kind is KcLoadScalar for record in work.code.records):
             return None
         sizes = [(work.code.buffers[n].size_bytes, work.code.buffers[n].copies) for n in buffers]
-        taken = [SpmRange(end, self.space.limit - end, [ALWAYS])]
+        taken = [SpmRange(end, self.space.limit - end, [ALWAYS.start], [ALWAYS.end])]
         found = place_all(sizes, [work.code.lives[n] for n in buffers], self.space, taken)
         return found if all(at + self.bytes_of(work, [n]) <= end for n, at in zip(buffers, found, strict=True)) else None
 

@@ -119,7 +119,7 @@ class _Ahead:
         if len(code.lives) != len(code.buffers):
             return None
         sizes = [(b.size_bytes, b.copies) for b in code.buffers]
-        taken = [SpmRange(start, end - start, [BEFORE]) for start, end in seam.taken]
+        taken = [SpmRange(start, end - start, [BEFORE.start], [BEFORE.end]) for start, end in seam.taken]
         while loads:
             lives = [life._replace(start=BEFORE.start) if n in loads else life for n, life in enumerate(code.lives)]
             addresses = place_all(sizes, lives, self.space, taken)

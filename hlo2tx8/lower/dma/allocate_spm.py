@@ -70,18 +70,21 @@ class LiveRange(NamedTuple):
 
 @dataclass
 class SpmRange:
-    """A stretch of the scratchpad and when it is taken: `lives` by time, no two overlap."""
+    """A stretch of the scratchpad and when it is taken: `starts` and `ends` of live ranges by time, of which no two overlap."""
 
     address: int
     size_bytes: int
-    lives: list[LiveRange] = field(default_factory=list[LiveRange])
+    starts: list[int] = field(default_factory=list[int])
+    ends: list[int] = field(default_factory=list[int])
 
     def is_taken(self, live: LiveRange) -> bool:
-        before = bisect_right(self.lives, live.end, key=lambda r: r.start)
-        return before > 0 and self.lives[before - 1].overlaps(live)
+        before = bisect_right(self.starts, live.end)
+        return before > 0 and self.ends[before - 1] >= live.start
 
     def take(self, live: LiveRange) -> None:
-        insort(self.lives, live, key=lambda r: r.start)
+        at = bisect_right(self.starts, live.start)
+        self.starts.insert(at, live.start)
+        self.ends.insert(at, live.end)
 
 
 @dataclass(frozen=True)

@@ -78,9 +78,7 @@ def _send_early(function: func.FuncOp, phase: Sequence[Operation], following: Se
     moved: list[int] = []
     pause = _pause(function, space)
     for number in numbers:
-        found = _moved(function, following, number, (loads, wait, behind), space, pause)
-        if found is not None:
-            pause = found
+        if _is_moved(function, following, number, (loads, wait, behind), space, pause):
             moved.append(number)
     done = [op for op in sends if _number(op) == OF_ALL and isinstance(op, Instruction)] if moved == numbers else []
     for op in (*done, *(() if moved else (wait,))):
@@ -101,6 +99,12 @@ def _pause(function: func.FuncOp, space: SpmSpace) -> int:
     return next(fits, len(PAUSES) + 1)
 
 
+def _has_room(function: func.FuncOp, space: SpmSpace, pause: int) -> bool:
+    """Can places be used again that late, or was there no room for that before?"""
+    allocs = [op for op in nested_ops(function) if isinstance(op, spm.AllocOp)]
+    return pause > len(PAUSES) or rested(allocs, live_ranges(function), space, (*PAUSES, 0)[pause]) is not None
+
+
 class _Spot:
     """Where operations go: behind the last of those that were put there."""
 
@@ -118,16 +122,16 @@ class _Spot:
         self.last = op
 
 
-def _moved(
+def _is_moved(
     function: func.FuncOp,
     following: Sequence[Operation],
     number: int,
     places: tuple[_Spot, Operation, _Spot],
     space: SpmSpace,
     pause: int,
-) -> int | None:
+) -> bool:
     """Moves one load by parts, and what sends them, if its buffer has room beside the others, whose places rest as long as now
-    (`pause`); then how long they rest behind that, else None."""
+    (`pause`); whether it did."""
     loads, wait, behind = places
     block, own = function.body.block, [op for op in following if _number(op) == number]
     before = {op: op.prev_op for op in own}
@@ -141,12 +145,12 @@ def _moved(
         else:
             op.detach()
             block.insert_op_before(op, wait)
-    if (found := _pause(function, space)) <= pause:
-        return found
+    if _has_room(function, space, pause):
+        return True
     for op in own:
         op.detach()
     for op, previous in before.items():
         assert previous is not None
         block.insert_op_after(op, previous)
     loads.last, behind.last = last, last_sent
-    return None
+    return False
