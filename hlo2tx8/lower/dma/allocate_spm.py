@@ -77,10 +77,6 @@ class SpmRange:
     starts: list[int] = field(default_factory=list[int])
     ends: list[int] = field(default_factory=list[int])
 
-    def is_taken(self, live: LiveRange) -> bool:
-        before = bisect_right(self.starts, live.end)
-        return before > 0 and self.ends[before - 1] >= live.start
-
     def take(self, live: LiveRange) -> None:
         at = bisect_right(self.starts, live.start)
         self.starts.insert(at, live.start)
@@ -250,12 +246,14 @@ def place_all(
     for number in sorted(range(len(sizes)), key=lambda n: (not lives[n].is_kept, -sizes[n][0] * sizes[n][1])):
         live = LiveRange(lives[number].start, lives[number].end)
         size = space.aligned(sizes[number][0]) * sizes[number][1]
-        address = space.start
+        address, (start, end) = space.start, live
         for other in places:
             if other.address >= address + size:
                 break
-            if other.address + other.size_bytes > address and other.is_taken(live):
-                address = other.address + other.size_bytes
+            if other.address + other.size_bytes > address:
+                before = bisect_right(other.starts, end)
+                if before and other.ends[before - 1] >= start:  # it is taken then
+                    address = other.address + other.size_bytes
         addresses[number] = address
         if size and (address, size) not in found:
             found[address, size] = SpmRange(address, size)

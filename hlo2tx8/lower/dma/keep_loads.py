@@ -55,10 +55,15 @@ class KeepLoadsPass(ModulePass):
 def _keep(function: func.FuncOp, room: int) -> None:
     """Keeps the shares of as many tensors as there is room for, those first of which most is loaded again."""
     body = function.body.block
-    stored = {op.field("slot") for op in instructions_in(function) if isinstance(op, Wdma)}
+    stored, loaded = set[int | SSAValue](), dict[int | SSAValue, list[Rdma]]()
+    for op in instructions_in(function):
+        if isinstance(op, Wdma):
+            stored.add(op.field("slot"))
+        elif isinstance(op, Rdma):
+            loaded.setdefault(op.field("slot"), []).append(op)
     shares: list[_TileShare] = []
     for slot in body.args:
-        loads = [op for op in instructions_in(function) if isinstance(op, Rdma) and op.field("slot") is slot]
+        loads = loaded.get(slot, [])
         if slot not in stored and len(loads) > 1 and (share := _share_of(loads, function)) is not None:
             shares.append(share)
     for share in sorted(shares, key=lambda own: -len(own.again) * own.size_bytes):
