@@ -25,7 +25,7 @@ from hlo2tx8.lower.dma.epilogue_parts import Epilogue
 from hlo2tx8.lower.dma.find_epilogue import epilogue_of, ops_of_each
 from hlo2tx8.lower.dma.join_tails import TAIL
 from hlo2tx8.lower.dma.panels import RING, Panels
-from hlo2tx8.lower.dma.slices import collect_slice, factors_of, instructions_in
+from hlo2tx8.lower.dma.slices import collect_slice, factors_of, instructions_in, roots_of
 from hlo2tx8.lower.select.step_builder import StepBuilder
 
 MOST_SETS = 12
@@ -160,17 +160,27 @@ def _num_parts(epilogue: Epilogue, num_sets: int, turns: int) -> int:
 
 def stored_sums(panels: Panels, sets: Sequence[Columns]) -> dict[NeGemm, spm.AllocOp]:
     """The last products of a step, its columns' and its tail's, whose results may be left where they are added up, with the buffers
-    that these have now: they are as large as sums and nothing but stored. {} if the columns' result is not one of them."""
+    that these have now: they are as large as sums, and nothing but stored or, the tail's, moved to where they are stored from. {}
+    if the columns' result is not one of them."""
     instructions = list(instructions_in(panels.loop))
     found: dict[NeGemm, spm.AllocOp] = {}
     for op in (op for op in instructions if isinstance(op, NeGemm)):
         sums, result = (value.owner if isinstance(value := op.field(name), SSAValue) else None for name in ("psum", "dst"))
         if not isinstance(sums, spm.AllocOp) or not isinstance(result, spm.AllocOp) or sums is result:
             continue
-        others = [use.operation for use in result.result.uses if use.operation is not op]
-        if sums.size_bytes == result.size_bytes and all(isinstance(other, Wdma) for other in others):
+        others = _users(result.result) - {op}
+        kinds = Wdma if any(op is columns.last for columns in sets) else Wdma | TdmaGatherScatter
+        is_only_read = all(isinstance(other, kinds) and result.result not in roots_of(other, is_write=True) for other in others)
+        if sums.size_bytes == result.size_bytes and is_only_read:
             found[op] = result
     return found if len(sets) == 1 and sets[0].last in found else {}
+
+
+def _users(buffer: SSAValue) -> set[Operation]:
+    """What reads or writes a buffer, or a part of it."""
+    users = {use.operation for use in buffer.uses}
+    parts = [op for op in users if isinstance(op, spm.OffsetOp)]
+    return users.difference(parts).union(*(_users(op.result) for op in parts))
 
 
 def num_kept(panels: Panels, columns: Columns, num_slots: int, chip: Chip, staying: Container[object]) -> int:

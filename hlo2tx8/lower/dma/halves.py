@@ -95,11 +95,11 @@ class Halves:
 
     @staticmethod
     def of(op: Rdma) -> "Halves | None":
-        """The halves of a load; None if there is but one element."""
+        """The halves of a load, of one element the first; None if it is not known what is loaded."""
         levels, width = sizes_of(op) or (), op.fmt.bytes
-        places = [place for place, (size, _) in enumerate(levels) if size != 1]
-        if not places:
+        if not levels:
             return None
+        places = [place for place, (size, _) in enumerate(levels) if size != 1] or [len(levels) - 1]
         inner = [tuple(count for count, _ in levels[place + 1 :]) for place in range(len(levels))]
         place, (size, distance) = places[0], levels[places[0]]
         one = SpmRun(1, inner[place])
@@ -122,7 +122,7 @@ class Halves:
     @property
     def is_certain(self) -> bool:
         """Has the second half something in every step?"""
-        return self.share.whole is None
+        return self.share.whole is None and self.share.second > 0
 
     def loads(self, step: StepBuilder, op: Rdma, half: SSAValue, mapping: Mapping[SSAValue, SSAValue]) -> list[Rdma]:
         """The loads of one half, the number of which is an index; with their operands replaced by `mapping`."""
