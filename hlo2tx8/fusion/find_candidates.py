@@ -329,7 +329,7 @@ class _CandidateWalk:
     def _has_edge_inside(self, op: Operation, use: CandidateUse) -> bool:
         if use.map is None or not is_conditional(op, 0):
             return False
-        is_inside = any(map and has_edge_inside(map) for map in self._operand_maps(op, use, None))
+        is_inside = any(map and has_edge_inside(map, self.costs.rates.tiles) for map in self._operand_maps(op, use, None))
         return is_inside and not are_in_order(use.candidate.members, op)
 
     def _stays_affine(self, op: Operation, use: CandidateUse, rows: Rows | None) -> bool:
