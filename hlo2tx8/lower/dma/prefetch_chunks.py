@@ -34,7 +34,7 @@ from hlo2tx8.dialects.functions import defined_functions
 from hlo2tx8.dialects.made import compare, constant_index, if_op, of_two, yield_op
 from hlo2tx8.dialects.nested import nested_of
 from hlo2tx8.indexing import Const, Dim, Expr, FloorDiv, IndexingMap
-from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, instructions_in, turns_of
+from hlo2tx8.lower.dma.slices import buffers_of, clone_slice, collect_slice, constant_of, instructions_in, turns_of
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,8 @@ def _index_of(load: Rdma, turn: SSAValue) -> tuple[IndexingMap | None, tuple[SSA
     offset = load.field("offset")
     scale = offset.owner if isinstance(offset, SSAValue) else None
     apply = scale.lhs.owner if isinstance(scale, arith.MuliOp) else None
+    if isinstance(apply, arith.AddiOp) and constant_of(apply.rhs) is not None:  # the channels behind whole blocks
+        apply = apply.lhs.owner
     if not isinstance(apply, xla.ApplyIndexingOp) or list(apply.operands).count(turn) != 1 or apply.map.data.ranges:
         return None, ()
     map, leaf = apply.map.data, Dim(list(apply.operands).index(turn))
