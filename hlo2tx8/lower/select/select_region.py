@@ -17,14 +17,16 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
 
+import numpy as np
 from xdsl.builder import Builder
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from hlo2tx8.device.formats import Format
-from hlo2tx8.device.isa.ct_arith import CtMulVV
+from hlo2tx8.device.isa.ct_arith import CtAddVS, CtMulVV
 from hlo2tx8.device.isa.ct_move import CtConvert, CtMaskMove
 from hlo2tx8.device.isa.ct_relation import CtEqVS, CtGeVS
+from hlo2tx8.device.isa.kc_move import KcVIota
 from hlo2tx8.device.isa.lsu import TdmaMemset
 from hlo2tx8.device.layouts import Blocked
 from hlo2tx8.dialects import vec, xla
@@ -42,6 +44,8 @@ MANTISSA = {Format.BF16: 7, Format.FP16: 10, Format.FP32: 23}
 """Bits of the mantissa: a number of so many bits more is exact, and one unit of the last place is 1 above 2^m."""
 LEAST_SLICE = 256
 """Elements of a slice that is looked at by itself; an instruction takes longer to start than smaller ones to compute."""
+LEAST_DOUBLED = 4096
+"""Elements of a vector that the vector engine makes in fewer cycles than the kernel core."""
 LEAST_CUT = 2
 """Dimensions of more than one lane of a box that is cut in slices."""
 BIAS = 127
@@ -301,10 +305,23 @@ def _compare(s: Selector, slices: _Slices, limit: Size, n: Size) -> SSAValue:
 
 
 def _numbers(step: StepBuilder, slices: _Slices) -> SSAValue:
-    """The numbers of a part's lanes, from 2^m."""
+    """The numbers of a part's lanes, from 2^m. Where there are many, the vector engine makes them of those of the innermost
+    dimension, twice as many each time: the kernel core would take longer for each dimension than a group for its steps."""
     part = StepBuilder(step.builder, step.prologue, slices.sizes, {}, step.origin)
-    lowest = (1 << MANTISSA[slices.fmt]) - slices.lowest
-    return iota_sum(part, prod(slices.sizes), lowest, stride_terms(part, slices.strides), slices.fmt)
+    lowest, num_lanes, fmt = (1 << MANTISSA[slices.fmt]) - slices.lowest, prod(slices.sizes), slices.fmt
+    if num_lanes < LEAST_DOUBLED:
+        return iota_sum(part, num_lanes, lowest, stride_terms(part, slices.strides), fmt)
+    numbers, made = step.alloc(fmt, num_lanes), slices.sizes[-1]
+    last, make = slices.strides[-1], KcVIota.make
+    step.insert(make(fmt=fmt, dst=numbers, n=made, start=lowest, step=last, div=1, mod=made, origin=step.origin))
+    for size, stride in zip(slices.sizes[-2::-1], slices.strides[-2::-1], strict=True):
+        inner, count = made, 1
+        while count < size:
+            more, imm = min(count, size - count), int(np.float32(stride * count).view(np.uint32))
+            place = step.at(numbers, made * fmt.bytes)
+            step.insert(CtAddVS.make(fmt=fmt, dst=place, a=numbers, imm=imm, n=more * inner, origin=step.origin))
+            count, made = count + more, made + more * inner
+    return numbers
 
 
 def _as_bytes(step: StepBuilder, truth: SSAValue, fmt: Format, num_elements: int, n: Size) -> SSAValue:
