@@ -133,13 +133,10 @@ def block_width(width_bytes: int) -> int:
     return _blocked(1, width_bytes).block_width
 
 
-def is_multiplied_in_blocks(sizes: Sequence[int], width_bytes: int, *, is_dense: bool = False) -> bool:
+def is_multiplied_in_blocks(sizes: Sequence[int], width_bytes: int) -> bool:
     """Does the matrix engine multiply little that is not there if it multiplies channels block by block? So many are multiplied
-    one after the other and added up. `is_dense`: only those that are whole blocks or one narrower block, without padding."""
-    layouts = [_blocked(size, width_bytes) for size in sizes]
-    if is_dense and any(own.aligned_channels != own.channels or (own.num_blocks and own.tail_width) for own in layouts):
-        return False
-    most = max(layouts, key=lambda own: own.channels)
+    one after the other and added up."""
+    most = max((_blocked(size, width_bytes) for size in sizes), key=lambda own: own.channels)
     return sum(-(-block.channels // DEPTH_UNIT) for block in most.blocks()) * DEPTH_UNIT <= FILLED * most.channels
 
 

@@ -75,8 +75,7 @@ def _is_one_instruction(op: Operation) -> bool:
         return False
     shape, kernel = tensor_like(image.type).shape, tensor_like(weights.type).shape
     window, features, last = window_of(attributes_of(op), kernel), kernel[n.kernel_input_feature_dimension], len(kernel) - 1
-    has_strides = max(window.strides, default=1) > 1
-    if not is_multiplied_in_blocks([features], 1, is_dense=has_strides) or max(window.base_dilations, default=1) > 1:
+    if not is_multiplied_in_blocks([features], 1) or max(window.base_dilations, default=1) > 1:
         return True
     if n.kernel_output_feature_dimension == last:
         return False

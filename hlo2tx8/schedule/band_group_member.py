@@ -150,7 +150,7 @@ def _convolution(
         if not features or sum(count > 1 for count in features) > (0 if is_per_channel else 1):
             return "its windows do not lie along lines of the image"
         if is_per_channel or roles[CHANNELS] == "column":
-            is_block = is_multiplied_in_blocks([max(features)], FLOAT_BYTES, is_dense=any(line.stride > 1 for line in lines))
+            is_block = is_multiplied_in_blocks([max(features)], FLOAT_BYTES)
             keeps = is_block and not is_per_channel and keeps_weights(dot, accesses.of(function), space)
             turns_weights = bool(lines) and not keeps
             return BandGroupMember(partitioned, accesses, shape, reads, dot, rows, lines, is_per_channel, turns_weights)

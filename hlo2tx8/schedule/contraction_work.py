@@ -136,8 +136,7 @@ class ContractionWork:
         have as many rows, apart from the lines that windows go over."""
         if not self.lines or not self.keeps_weights or not is_even:
             return False
-        sizes, is_dense = (depth, self.depth % depth or depth), any(line.stride > 1 for line in self.lines)
-        return is_multiplied_in_blocks(sizes, self.operand_bytes, is_dense=is_dense)
+        return is_multiplied_in_blocks((depth, self.depth % depth or depth), self.operand_bytes)
 
 
 @dataclass(frozen=True)

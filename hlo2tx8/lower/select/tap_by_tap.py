@@ -137,28 +137,32 @@ def _in_planes(step: StepBuilder, plane: TapPlane, image: SSAValue, blocks: int,
     """The image with a plane for each residue of a point by the strides of windows; zeros where a plane has no points."""
     if prod(plane.strides) == 1:
         return image
-    size = blocks * plane.points * features
-    moved = step.alloc(fmt, prod(plane.strides) * size)
-    shape = (prod(plane.strides), blocks, *plane.sizes, features)
+    source, rows = (Blocked(fmt, 1, points, features) for points in (prod(plane.extents), plane.points))
+    size, planes = blocks * plane.points * rows.aligned_channels, list(product(*(range(stride) for stride in plane.strides)))
+    moved, parts = step.alloc(fmt, len(planes) * size), list(rows.blocks())
+    together = blocks if len(parts) == 1 else 1  # neighbours in memory
+    starts = [block * plane.points * rows.aligned_channels for block in range(blocks // together)]
     strips = [
-        replace(strip, start=strip.start + number * size, count=strip.count // shape[0])
-        for number, residues in enumerate(product(*(range(stride) for stride in plane.strides)))
+        replace(strip, start=strip.start + number * size + start + part.offset)
+        for number, residues in enumerate(planes)
         for i, (extent, stride, residue) in enumerate(zip(plane.extents, plane.strides, residues, strict=True))
         if (count := max(0, -(-(extent - residue) // stride))) < plane.sizes[i]
-        for strip in (Strip.of(shape, i + 2, count, plane.sizes[i]),)
+        for start, part in product(starts, parts)
+        for strip in (Strip.of((together, *plane.sizes, part.width), i + 1, count, plane.sizes[i]),)
     ]
-    step.fill_strips(moved, 0, fmt, strips, prod(shape))
+    step.fill_strips(moved, 0, fmt, strips, len(planes) * size)
     dense = [prod(plane.extents[i + 1 :]) for i in range(len(plane.extents))]
-    for number, residues in enumerate(product(*(range(stride) for stride in plane.strides))):
-        levels = [BoxLevel(blocks, (prod(plane.extents) * features, plane.points * features))]
+    for (number, residues), (old, new) in product(enumerate(planes), zip(source.blocks(), parts, strict=True)):
+        levels = [BoxLevel(blocks, (prod(plane.extents) * source.aligned_channels, plane.points * rows.aligned_channels))]
         for i, (extent, stride, residue) in enumerate(zip(plane.extents, plane.strides, residues, strict=True)):
             count = -(-(extent - residue) // stride)
-            levels.append(BoxLevel(max(0, count), (dense[i] * stride * features, plane.pitches[i] * features)))
+            levels.append(BoxLevel(max(0, count), (dense[i] * stride * old.width, plane.pitches[i] * new.width)))
         if min(level.extent for level in levels if isinstance(level.extent, int)) == 0:
             continue
-        levels.append(BoxLevel(features, (1, 1)))
-        first = sum(residue * points for residue, points in zip(residues, dense, strict=True)) * features
-        step.move(step.at(moved, number * size * fmt.bytes), step.at(image, first * fmt.bytes), levels, fmt)
+        levels.append(BoxLevel(new.channels, (1, 1)))
+        first = old.offset + sum(residue * points for residue, points in zip(residues, dense, strict=True)) * old.width
+        begin = number * size + new.offset
+        step.move(step.at(moved, begin * fmt.bytes), step.at(image, first * fmt.bytes), levels, fmt)
     return moved
 
 

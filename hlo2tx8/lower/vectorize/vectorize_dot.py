@@ -105,8 +105,7 @@ def _window_orders(
         return [*shared[:-1], *plane, *shared[-1:]], [*shared[:-1], *taps, *shared[-1:]]
     *blocks, features = (-1 - number for number in range(len(windows), len(depth)))
     fmt = format_of(op.element_type)
-    sizes, is_dense = [other.lane_shape[-1] for other in _added_up_with(op)], any(w.stride > 1 for w in op.window_list)
-    is_whole = is_multiplied_in_blocks(sizes, fmt.bytes, is_dense=is_dense)
+    is_whole = is_multiplied_in_blocks([other.lane_shape[-1] for other in _added_up_with(op)], fmt.bytes)
     inner, cut = columns.inner_lanes(filters, fmt, len(windows)), {*(w.lane for w in windows), *filters[-1:]}
     if not shared and is_whole and inner and not rows.is_ragged([lane for lane in (*plane, *filters) if lane not in cut]):
         return [*blocks, *plane, features], [*taps, *blocks, *filters[:-inner], features, *filters[-inner:]]
