@@ -150,8 +150,11 @@ def step_cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Con
     height, width = (-(-n // unit) * unit for n, unit in ((own_rows, rates.product_rows), (columns, rates.product_columns)))
     engine = height * width * (work.products * taps + rates.product_depth - 1) / work.tile_products
     engine += turns * (rates.product_start + rates.move_start)
+    block = block_width(work.operand_bytes)
+    is_by_parts = is_by_tap and depth > block and depth % block > 0  # of channels, which have each block of filters by itself
     if is_by_tap:
-        engine += taps * work.turns(min(depth, block_width(work.operand_bytes))) * rates.product_start
+        instructions = taps * work.turns(min(depth, block)) * (-(-columns // BLOCK) if is_by_parts else 1)
+        engine += instructions * rates.product_start
     engine += work.passes * rates.vector_pass + rows * columns * work.passed_cycles
     engine += work.split_passes * (loads * work.products / rates.vector + 2 * turns * rates.vector_pass)
     engine += turns * conversion_cycles(part, box, min(depth, work.depth), work, rates)
@@ -164,7 +167,7 @@ def step_cycles(part: ContractionPart, box: Sequence[int], depth: int, work: Con
     alone = 2 * (rates.transfer_start + rates.issue) + rates.product_start + rates.move_start
     moved, turned = moved_bytes(part, box, depth, work) / rates.move, turned_bytes(part, box, depth, work, rates) / rates.move
     in_each = moved if once else moved + turned  # weights that are alike are turned once
-    if is_laid_out(part, box, work) and not work.is_per_channel:
+    if (is_laid_out(part, box, work) and not work.is_per_channel) or is_by_parts:
         busy = steps * (engine + alone + in_each) + ends  # the engine waits for moves before and after its products
     else:
         busy = steps * max(engine + alone, in_each) + ends
