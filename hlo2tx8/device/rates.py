@@ -133,6 +133,11 @@ def block_width(width_bytes: int) -> int:
     return _blocked(1, width_bytes).block_width
 
 
+def aligned_channels(channels: int, width_bytes: int) -> int:
+    """So many channels as the engine's layout has them, with its padding."""
+    return _blocked(channels, width_bytes).aligned_channels if channels else 0
+
+
 def is_multiplied_in_blocks(sizes: Sequence[int], width_bytes: int) -> bool:
     """Does the matrix engine multiply little that is not there if it multiplies channels block by block? So many are multiplied
     one after the other and added up."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from hlo2tx8.device.rates import Rates, block_width
+from hlo2tx8.device.rates import Rates, aligned_channels, block_width
 from hlo2tx8.partitioner.contraction import EXACT_DEPTH
 from hlo2tx8.partitioner.windows import Line
 from hlo2tx8.schedule.contraction_estimate import rows_with_gaps
@@ -133,18 +133,26 @@ def ways_of_box(
             kept += rows * columns * SUM_BYTES
             kept += (SPLIT_LOADS * sum(sides) + work.split_buffers * max(sides)) // num_splitting(work, rates)
             panel_of_all, most_slots, sharing = sum(sides) * int(work.sent_bytes[0]) // work.operand_bytes, SPLIT_SLOTS, ()
+        laid_out = 0 if work.lines or work.in_ring else rows * _laid_out_bytes(work.depth % depth, work.operand_bytes)
         if turns * num_steps_of(part, rates, box) < 2:
             continue
         found: list[Blocking] = []
         for stays in (None, *(side for side in sharing if turns >= LEAST_SLOTS and steps_alike(part, rates, box)[side] > 1)):
             taken = kept + (0 if stays is None else turns * sides[stays])
-            panel = padded + (panel_of_all if stays is None else sides[1 - stays])
+            panel = padded + laid_out + (panel_of_all if stays is None else sides[1 - stays])
             slots = min(most_slots, (spm_bytes - taken) // panel)
             if slots >= LEAST_SLOTS:
                 cycles, pace = mesh_cycles(part, work, rates, box, depth, slots, stays, tail)
                 spm = taken + LEAST_SLOTS * panel
                 found.append(Blocking(box, depth, cycles, spm, is_shared=True, is_by_columns=stays == 1, pace=pace))
         yield sorted(found, key=lambda blocking: blocking.cycles)
+
+
+def _laid_out_bytes(rest: int, width_bytes: int) -> int:
+    """Bytes of a row of the last, narrower panel that is brought into blocks and what is behind them, a copy for each place of a
+    panel; 0 if it is loaded as the engine reads it: whole blocks, or a part of one with its padding."""
+    channels = aligned_channels(rest, width_bytes)
+    return channels * width_bytes if rest > block_width(width_bytes) and channels != rest else 0
 
 
 def _is_convolved(part: ContractionPart, work: ContractionWork, box: Sequence[int], depth: int) -> bool:
