@@ -135,11 +135,17 @@ def _run_to_split(op: Operation, rates: Rates) -> _DimensionRun | None:
 
 
 def _is_long_computed(op: Operation, rates: Rates) -> bool:
-    """Do the few tiles that have results compute so long, what the reduction reads, that a second loop is worth it?"""
+    """Do the few tiles that have results compute so long, what the reduction reads and adds up, that a second loop is worth it?
+
+    What is read again is not there then, as where a variance follows a mean, and several results take the second loop longer: of
+    these only what is read counts.
+    """
     shape, reduced = tensor_type(op.operands[0]).get_shape(), reduced_dimensions(op)
-    if _num_pieces(shape, reduced, 1, rates.line_bytes) >= rates.tiles:  # wider elements make no fewer
+    units = _num_pieces(shape, reduced, WORD_BYTES, UNIT * WORD_BYTES)  # of columns
+    if units >= rates.tiles:
         return False
     costs, cycles, width, waiting, seen = Costs(rates), 0.0, 1, [op.operands[0]], set[Operation]()
+    is_plain = len(op.results) == 1 and not is_read_again(op)
     while waiting:
         owner = waiting.pop().owner
         if isinstance(owner, Operation) and is_elementwise(owner) and owner not in seen:
@@ -147,7 +153,11 @@ def _is_long_computed(op: Operation, rates: Rates) -> bool:
             waiting += owner.operands
             cycles += costs.compute(owner)
             width = max(width, *(numpy_dtype(tensor_type(value).element_type).itemsize for value in owner.operands))
+        elif isinstance(owner, Operation) and owner.operands:
+            is_plain &= owner in seen or isinstance(owner.operands[0].owner, Block)
     pieces = _num_pieces(shape, reduced, width, rates.line_bytes)
+    if is_plain:
+        pieces, cycles = min(pieces, units), cycles + prod(shape) * WORD_BYTES / (rates.tiles * rates.vector)
     return pieces > 0 and cycles * (rates.tiles / min(pieces, rates.tiles) - 1) > LEAST_KERNELS * rates.kernel
 
 
