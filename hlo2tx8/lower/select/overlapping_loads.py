@@ -57,12 +57,19 @@ def join_overlapping_loads(root: Operation) -> None:
             if isinstance(op, Rdma) and op.field("slot") not in stored and (load := _load_of(op)) is not None and op.parent:
                 blocks.setdefault(op.parent, []).append(load)
         for loads in blocks.values():
-            alike, near = dict[Hashable, list[_OverlappingLoad]](), dict[Hashable, list[_OverlappingLoad]]()
+            alike, near, joined = (
+                dict[Hashable, list[_OverlappingLoad]](),
+                dict[Hashable, list[_OverlappingLoad]](),
+                set[Operation](),
+            )
             for load in loads:
                 alike.setdefault(load.key, []).append(load)
             for equal in alike.values():
-                if len(equal) == 1 or not _join_overlapping(equal):
-                    near.setdefault(equal[0].place, []).extend(equal)
+                if len(equal) > 1 and _join_overlapping(equal):
+                    joined.update(load.op for load in equal)
+            for load in loads:
+                if load.op not in joined:
+                    near.setdefault(load.place, []).append(load)
             for each in near.values():
                 _join_small(each)
 
@@ -123,7 +130,7 @@ def _join(loads: Sequence[_OverlappingLoad], more: int) -> None:
     values: dict[SSAValue, SSAValue] = {}
     for op in base.offset:
         insert_before(copy_of(op, values), first)
-    count = base.count
+    count = base.count if isinstance(base.count, int) else loads[0].count  # all have as many, but this number is there
     if isinstance(count, SSAValue):
         number = constant_index(more)
         insert_before(number, first)
